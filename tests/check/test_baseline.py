@@ -1,0 +1,69 @@
+"""Recording a golden, and a trajectory."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.project import Project
+
+
+def test_recording_takes_two_launches_and_the_resume_chain(project: Project) -> None:
+    ran = project.record_golden()
+    assert ran.code == 0
+    (record,) = project.goldens.glob("tiny/*/golden.json")
+    assert '"launches": 2' in record.read_text()
+    assert '"resume": "holds"' in record.read_text()
+    launches = {path.name for path in (project.newest_run / "launches").iterdir()}
+    assert launches == {"reference", "repeat", "resume-1", "resume-2", "resume-3"}
+
+
+@pytest.mark.parametrize(
+    ("faults", "code", "sentence"),
+    [
+        ({"every": {"random": {"step": 3}}}, 1, "Two launches do not agree"),
+        ({"every": {"lost_rng": True}}, 1, "resume gate does not hold"),
+        ({"every": {"nan": {"step": 3}}}, 2, "finite"),
+        ({"every": {"blind": True}}, 3, "recorder is blind"),
+        ({"resume_3": {"crash": {"step": 8}}}, 3, "illegal memory access"),
+    ],
+)
+def test_what_is_not_fit_does_not_become_golden(
+    project: Project, faults: dict[str, dict[str, object]], code: int, sentence: str
+) -> None:
+    project.double.misbehave(**faults)
+    ran = project.record_golden()
+    assert ran.code == code
+    assert sentence in ran.err
+    assert not list(project.goldens.glob("tiny/*/golden.json"))
+
+
+def test_a_known_defect_comes_with_its_waiver(project: Project) -> None:
+    project.double.misbehave(every={"rank_rng": True})
+    assert 'leaf: "rng/expert-parallel-rng"' in project.record_golden().err
+
+
+def test_a_changed_environment_cannot_be_approved(project: Project) -> None:
+    ran = project.record_golden("--env", "ATEN_CPU_CAPABILITY=avx2")
+    assert ran.code == 2
+    assert "--env ATEN_CPU_CAPABILITY=avx2" in ran.err
+
+
+def test_a_large_jump_must_be_acknowledged(project: Project) -> None:
+    project.record_golden()
+    project.double.misbehave(every={"jump": 1.5})
+    refused = project.record_golden()
+    assert refused.code == 2
+    assert "--accept-drift" in refused.err
+    assert project.check().verdict == "changed"
+    assert project.record_golden("--accept-drift").code == 0
+    assert project.check().verdict == "pass"
+
+
+def test_a_trajectory_is_recorded_whole(project: Project) -> None:
+    target = project.folder / "kept"
+    ran = project.run("record", "tiny", "--python", str(project.double.python), "--out", str(target))
+    assert ran.code == 0
+    assert (target / "trajectory.json").exists()
+    again = project.run("record", "tiny", "--python", str(project.double.python), "--out", str(target))
+    assert again.code == 2
+    assert str(target) in again.err

@@ -1,0 +1,144 @@
+"""What the command line accepts. Builds the parser only; ``cli`` runs what it finds."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+
+_EXIT_CODES = """exit codes of check:
+  0  pass, rebaselined
+  1  nondeterministic, changed, resume_broken, over_budget
+  2  the request cannot be carried out as written: usage or configuration
+  3  error, host_changed: it could not be found out, which is never a pass
+  4  no_baseline, inconclusive
+"""
+
+Command = Callable[[argparse.Namespace], int]
+
+
+def parser(version: str, commands: Mapping[str, Command]) -> argparse.ArgumentParser:
+    """The whole command line; ``commands`` maps ``golden record`` and the like to what runs."""
+    top = _parser(
+        "validator", "Is it still the same computation, is it deterministic, does resume still work?", _EXIT_CODES
+    )
+    top.add_argument("--version", action="version", version=f"validator {version}")
+    subcommands = top.add_subparsers(required=True, metavar="COMMAND")
+    groups = {
+        "golden": "approved trajectories: record, show, list, verify, log",
+        "pipeline": "what a check trains: list, validate, show",
+    }
+    nested = {}
+    for name, command in commands.items():
+        group, _, own = name.rpartition(" ")
+        if group and group not in nested:
+            parent = subcommands.add_parser(group, help=groups[group], description=groups[group])
+            nested[group] = parent.add_subparsers(required=True, metavar="COMMAND")
+        description = (command.__doc__ or "").splitlines()[0]
+        sub = (nested[group] if group else subcommands).add_parser(
+            own, help=description, description=description, formatter_class=argparse.RawDescriptionHelpFormatter,
+            epilog=_EXIT_CODES if name == "check" else None, allow_abbrev=False,
+        )  # fmt: skip
+        sub.set_defaults(command=command)
+        _OPTIONS[name](sub)
+    return top
+
+
+def _parser(name: str, description: str, epilog: str) -> argparse.ArgumentParser:
+    form = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(
+        prog=name, description=description, epilog=epilog, formatter_class=form, allow_abbrev=False
+    )
+
+
+def _pipeline(sub: argparse.ArgumentParser, optional: bool = False) -> None:
+    sub.add_argument(
+        "pipeline", metavar="PIPELINE", nargs="?" if optional else None, help="a name in pipelines/, or a YAML file"
+    )
+
+
+def _golden_store(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--golden", metavar="DIR", help="golden store (default: golden/ beside pipelines/)")
+
+
+def _launching(sub: argparse.ArgumentParser) -> None:
+    """Options of every command that launches."""
+    _pipeline(sub)
+    _golden_store(sub)
+    sub.add_argument(
+        "--out", metavar="DIR", help="new or empty folder for logs and trajectories (default: one under runs/)"
+    )
+    sub.add_argument(
+        "--env",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="change a variable of the environment under test",
+    )
+    sub.add_argument(
+        "--python", metavar="PATH", help="launch with this interpreter, or that of this environment's folder"
+    )
+    sub.add_argument("--megatron", metavar="PATH", help="put this Megatron-LM checkout in front")
+    sub.add_argument("--switch", metavar="NAME=VALUE", action="append", default=[], help=argparse.SUPPRESS)
+
+
+def _check(sub: argparse.ArgumentParser) -> None:
+    _launching(sub)
+    sub.add_argument("--keep-going", action="store_true", help="run the later gates although an earlier one fails")
+    sub.add_argument("--json", metavar="FILE", help="write the report as JSON")
+    sub.add_argument("--markdown", metavar="FILE", help="write the report as Markdown")
+    sub.add_argument("--junit", metavar="FILE", help="write the report as JUnit XML")
+
+
+def _record(sub: argparse.ArgumentParser) -> None:
+    _launching(sub)
+    for action in sub._actions:  # noqa: SLF001 - argparse has no other way to make an inherited option required
+        if "--out" in action.option_strings:
+            action.required, action.help = True, "where the trajectory goes: a folder that is not there yet"
+
+
+def _golden_record(sub: argparse.ArgumentParser) -> None:
+    _launching(sub)
+    sub.add_argument("--reason", required=True, help="why these bits are right, in one line")
+    sub.add_argument("--approver", required=True, help="who vouches for them")
+    sub.add_argument("--requester", help="who asked for them (default: the approver)")
+    sub.add_argument("--change", help="what causes them: a commit, or a pull request's address")
+    sub.add_argument(
+        "--accept-drift",
+        action="store_true",
+        help="acknowledge that the loss or the gradient norm moved by more than 5 %%",
+    )
+
+
+def _compare(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("expected", metavar="A", help="folder of a trajectory, a golden or a launch")
+    sub.add_argument("observed", metavar="B", help="the same, to be compared with A")
+
+
+def _golden_one(sub: argparse.ArgumentParser) -> None:
+    _pipeline(sub)
+    _golden_store(sub)
+
+
+def _doctor(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--python", metavar="PATH", help="look at this interpreter instead of the validator's own")
+    sub.add_argument("--megatron", metavar="PATH", help="a Megatron-LM checkout that launches are to use")
+
+
+def _nothing(_: argparse.ArgumentParser) -> None:
+    """No options."""
+
+
+_OPTIONS: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {
+    "check": _check,
+    "record": _record,
+    "compare": _compare,
+    "doctor": _doctor,
+    "golden record": _golden_record,
+    "golden show": _golden_one,
+    "golden list": _golden_store,
+    "golden verify": _golden_store,
+    "golden log": _golden_one,
+    "pipeline list": _nothing,
+    "pipeline validate": lambda sub: _pipeline(sub, optional=True),
+    "pipeline show": _pipeline,
+}

@@ -1,0 +1,256 @@
+"""One check from its start to its report (DESIGN.md 4)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import final
+
+from validator.check import gates, plan
+from validator.check.arguments import launch_variables
+from validator.check.launches import Launched, Launches, Standing, against
+from validator.check.preflight import check_data, check_variables
+from validator.check.recorder import unexercised
+from validator.check.verdict import GOLDEN, RECORDER, REPEATABILITY, RESUME
+from validator.check.waivers import WaiverBook
+from validator.environment import Environment, hardware_class, observe_host
+from validator.errors import LaunchError, TrajectoryError, UsageError
+from validator.execute.interpreter import find_interpreter
+from validator.execute.kit import surround
+from validator.execute.launch import Executor
+from validator.golden import Golden, GoldenStore
+from validator.pipeline import Gate, Pipeline, Requirement
+from validator.report.model import GateReport, Outcome
+from validator.report.progress import Progress
+
+#: What keeps a question from being answered, and is no answer to it.
+MACHINERY = (LaunchError, TrajectoryError, OSError)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a person asked for. ``changes`` are the ``--env`` settings; ``python`` and ``megatron`` are None for our
+    own.
+    """
+
+    pipeline: Pipeline
+    out: Path
+    goldens: Path
+    changes: Mapping[str, str] = field(default_factory=dict)
+    python: str | None = None
+    megatron: Path | None = None
+    keep_going: bool = False
+    switches: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def stamps(self) -> tuple[str, ...]:
+        """Why this run can be neither approved nor published; empty where nothing was changed."""
+        switched = tuple(f"switch {name}={value}" for name, value in self.switches.items())
+        return tuple(f"--env {name}={value}" for name, value in self.changes.items()) + switched
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """All that a check found out, before it is put into a report."""
+
+    order: Order
+    hardware_class: str
+    started: datetime
+    seconds: float
+    gates: tuple[GateReport, ...]
+    golden: Golden | None
+    reference: Launched | None
+    environment: Environment | None
+    book: WaiverBook
+    unexercised: tuple[str, ...]
+    launches: Launches
+
+
+def prepare(order: Order, executor: Executor, progress: Progress) -> Launches:
+    """Preflight: everything that can be refused before a launch starts. Raises ``UsageError``; makes the out folder."""
+    computation = order.pipeline.computation
+    if computation.nodes != 1:
+        raise UsageError(f"{order.pipeline.file}: computation.nodes is {computation.nodes}; this machine runs 1.")
+    variables = launch_variables(computation)
+    check_variables({**variables, **order.changes}, dict.fromkeys(order.changes, "--env"))
+    check_data(computation)
+    key = hardware_class(computation, observe_host())
+    interpreter = find_interpreter(order.python)
+    if order.out.exists() and (not order.out.is_dir() or any(order.out.iterdir())):
+        raise UsageError(f"{order.out} is not an empty folder; change --out.")
+    try:
+        order.out.mkdir(parents=True, exist_ok=True)
+        surroundings = surround(order.out / "kit", interpreter, order.megatron, variables, order.changes)
+    except OSError as error:
+        raise LaunchError(f"{order.out} cannot be written ({error.strerror}); change --out or free space.") from error
+    chain = _chain(order.pipeline)
+    return Launches(
+        pipeline=order.pipeline, hardware_class=key, surroundings=surroundings, executor=executor, out=order.out,
+        progress=progress, total=1 + len(chain), stamps=order.stamps, switches=order.switches,
+    )  # fmt: skip
+
+
+def _chain(pipeline: Pipeline) -> tuple[plan.LaunchPlan, ...]:
+    off = pipeline.policy.gates[Gate.RESUME] is Requirement.OFF
+    return () if off else plan.resume_chain(pipeline.policy)
+
+
+@final
+class Check:
+    """Carries out one check. ``today`` decides which waivers have expired."""
+
+    def __init__(
+        self, order: Order, launches: Launches, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._order = order
+        self._launches = launches
+        self._started = now()
+        self._clock = time.monotonic()
+        policy = order.pipeline.policy
+        self._gates: dict[str, GateReport] = {}
+        self._requirements = policy.gates
+        self._book = WaiverBook(RESUME, policy.waivers, self._started.date())
+        self._store = GoldenStore(order.goldens)
+        self._golden: Golden | None = None
+        self._done: list[Launched] = []
+
+    def run(self) -> Findings:
+        """Run every gate that can be run; a failure of the machinery is an outcome, not an exception."""
+        for answer in (self._reference, self._repeatability, self._resume):
+            if not answer():
+                break
+        return self._findings()
+
+    def _reference(self) -> bool:
+        """The reference launch and the golden gate; false where nothing more can be said."""
+        gate = self._gate(GOLDEN)
+        started = time.monotonic()
+        try:
+            if gate is not Requirement.OFF:
+                self._golden = self._store.find(self._order.pipeline.name, self._launches.hardware_class)
+            if self._golden is None and self._on(REPEATABILITY):
+                self._launches.total += 1
+            golden = None if self._golden is None else self._golden.trajectory
+            reference = self._launch(plan.reference(), None if golden is None else against(golden, "the golden"))
+        except MACHINERY as error:
+            self._gates[GOLDEN] = gates.failed_gate(GOLDEN, str(error), required=gate is Requirement.REQUIRED)
+            return False
+        if self._recorder_is_blind():
+            return False
+        if gate is not Requirement.OFF:
+            where = str(self._store.folder(self._order.pipeline.name, self._launches.hardware_class))
+            self._judge(
+                lambda: gates.golden_gate(golden, reference.trajectory, required=self._required(GOLDEN), where=where),
+                GOLDEN,
+                started,
+            )
+        return True
+
+    def _repeatability(self) -> bool:
+        """Needs a launch of its own only where the golden does not already agree."""
+        if not self._on(REPEATABILITY):
+            return self._goes_on()
+        required = self._required(REPEATABILITY)
+        reference = self._done[0].trajectory
+        golden = self._gates.get(GOLDEN)
+        if self._golden is not None and golden is not None and golden.outcome is Outcome.HOLDS:
+            agreed = self._golden.record.launches
+            self._judge(
+                lambda: gates.repeatability_gate(reference, (), required=required, golden_launches=agreed),
+                REPEATABILITY,
+            )
+            return True
+        if golden is not None and golden.outcome is not Outcome.NO_BASELINE:
+            self._launches.total += 1
+        self._judge(lambda: self._repeat(required), REPEATABILITY)
+        return self._goes_on()
+
+    def _repeat(self, required: bool) -> GateReport:
+        reference = self._done[0].trajectory
+        again = self._launch(plan.repeat(), against(reference, "the first launch"))
+        return gates.repeatability_gate(reference, [again.trajectory], required=required)
+
+    def _resume(self) -> bool:
+        chain = _chain(self._order.pipeline)
+        if not chain:
+            return True
+        required = self._required(RESUME)
+        waived = frozenset(waiver.group for waiver in self._book.waivers)
+
+        def walk() -> GateReport:
+            reference = self._done[0].trajectory
+            segments = []
+            for segment in chain:
+                launched = self._launch(segment, against(reference, "the uninterrupted launch", waived))
+                segments.append(gates.Segment(segment, launched.trajectory))
+            return gates.resume_gate(reference, segments, self._book, required=required)
+
+        self._judge(walk, RESUME)
+        if self._gates[RESUME].outcome is Outcome.HOLDS:
+            self._launches.discard_checkpoints(chain)
+        return True
+
+    def _launch(self, planned: plan.LaunchPlan, standing: Standing | None = None) -> Launched:
+        launched = self._launches.run(planned, standing)
+        self._done.append(launched)
+        return launched
+
+    def _judge(self, answer: Callable[[], GateReport], name: str, started: float | None = None) -> None:
+        """Take a gate's answer and the time it took; a failure of the machinery is an error of this gate alone."""
+        started = time.monotonic() if started is None else started
+        try:
+            gate = answer()
+        except MACHINERY as error:
+            gate = gates.failed_gate(name, str(error), required=self._required(name))
+        self._gates[name] = replace(gate, seconds=time.monotonic() - started)
+
+    def _goes_on(self) -> bool:
+        """After a gate that fails, the later ones run only with --keep-going."""
+        failed = any(gate.required and gate.outcome in {Outcome.FAILS, Outcome.ERROR} for gate in self._gates.values())
+        return self._order.keep_going or not failed
+
+    def _recorder_is_blind(self) -> bool:
+        return not all(launched.proof.holds for launched in self._done)
+
+    def _gate(self, name: str) -> Requirement:
+        return self._requirements[Gate(name)]
+
+    def _on(self, name: str) -> bool:
+        return self._gate(name) is not Requirement.OFF
+
+    def _required(self, name: str) -> bool:
+        return self._gate(name) is Requirement.REQUIRED
+
+    def _findings(self) -> Findings:
+        still = unexercised(self._done[0].trajectory) if self._done else ()
+        if self._done:
+            self._gates[RECORDER] = gates.recorder_gate([launched.proof for launched in self._done], still)
+        reference = self._done[0] if self._done else None
+        return Findings(
+            order=self._order,
+            hardware_class=self._launches.hardware_class,
+            started=self._started,
+            seconds=time.monotonic() - self._clock,
+            gates=tuple(
+                self._gates.get(name) or self._idle(name) for name in (GOLDEN, REPEATABILITY, RESUME, RECORDER)
+            ),
+            golden=self._golden,
+            reference=reference,
+            environment=reference.environment if reference is not None else None,
+            book=self._book,
+            unexercised=still,
+            launches=self._launches,
+        )
+
+    def _idle(self, name: str) -> GateReport:
+        if name == RECORDER:
+            return gates.idle_gate(name, "No launch came to its end.", required=True)
+        if not self._on(name):
+            return gates.idle_gate(name, "Switched off by the policy.", required=False)
+        why = "an earlier gate failed; --keep-going runs it" if self._done else "there is no reference launch"
+        if self._done and self._recorder_is_blind():
+            why = "the recorder is blind"
+        return gates.idle_gate(name, f"Not run: {why}.", required=self._required(name))

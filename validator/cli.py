@@ -1,0 +1,306 @@
+"""The command line: one function a command, each importing what it needs, so that ``--help`` starts at once."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from validator import __version__
+from validator.errors import UsageError, ValidatorError
+
+if TYPE_CHECKING:
+    from validator.check.launches import Launches
+    from validator.check.run import Order
+    from validator.golden import GoldenStore
+    from validator.pipeline import Pipeline
+    from validator.report.model import Report
+
+#: Exit codes beyond those of verdicts and errors: 128 + the signal that ended the run.
+INTERRUPTED, TERMINATED = 130, 143
+
+#: It could not be found out: never 1, which says that bits differ.
+FAILED = 3
+
+
+class TerminatedError(BaseException):
+    """SIGTERM arrived: unwinds like Ctrl-C, so that launches are ended on the way."""
+
+
+def check(options: argparse.Namespace) -> int:
+    """Run every gate of a pipeline and report one verdict."""
+    from validator.check.report import build_report
+    from validator.check.run import Check
+    from validator.report.terminal import show
+
+    order = _order(options)
+    report = build_report(Check(order, _launches(order)).run())
+    show(report, sys.stdout)
+    _write_reports(report, order.out, options)
+    return report.verdict.exit_code
+
+
+def record(options: argparse.Namespace) -> int:
+    """Launch a pipeline once and keep its trajectory."""
+    from validator.check.baseline import record_trajectory
+
+    target = Path(options.out).absolute()
+    if target.exists():
+        raise UsageError(f"{target} exists; --out takes a folder that is not there yet.")
+    options.out = None
+    trajectory = record_trajectory(_launches(_order(options)), target)
+    print(f"{target}: {len(trajectory.moments)} moments of {len(trajectory.ranks)} ranks, root {trajectory.root.hex()}")
+    return 0
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Compare two trajectories; exit 0 where they are equal, 1 where not, 3 where they cannot be compared."""
+    from validator.check.compared import compare_folders
+
+    code, lines = compare_folders(Path(options.expected), Path(options.observed))
+    print("\n".join(lines))
+    return code
+
+
+def golden_record(options: argparse.Namespace) -> int:
+    """Make what a pipeline computes here its golden, after two launches that agree and a resume that holds."""
+    from datetime import UTC, datetime
+
+    from validator.check.baseline import record_golden
+    from validator.golden import Approval
+
+    order = _order(options)
+    approval = Approval(
+        approver=options.approver, requester=options.requester or options.approver, reason=options.reason, launches=0,
+        resume="", recorded=datetime.now(UTC).date(), change=options.change, accept_drift=options.accept_drift,
+    )  # fmt: skip
+    golden, resume = record_golden(order.pipeline, _launches(order), _store(options), approval)
+    print(f"Recorded {golden.folder}, digest {golden.digest}, supersedes {golden.record.supersedes or 'none'}")
+    for finding in resume.waived if resume is not None else ():
+        print(f"waived: {finding.leaf}, {', '.join(finding.places)}")
+    print("Commit it in the change that causes it.")
+    return 0
+
+
+def golden_show(options: argparse.Namespace) -> int:
+    """Print the record of a pipeline's goldens."""
+    records = [each for each in _store(options).list() if each.pipeline == options.pipeline]
+    if not records:
+        raise UsageError(
+            f"There is no golden of {options.pipeline!r} in {_store(options).root}; see validator golden list."
+        )
+    for found in records:
+        print(found.to_text(), end="")
+    return 0
+
+
+def golden_list(options: argparse.Namespace) -> int:
+    """List all goldens."""
+    for found in _store(options).list():
+        about = f"{found.recorded.isoformat()}  {found.approver}: {found.reason}"
+        print(f"{found.pipeline}  {found.hardware_class}  {found.digest[:12]}  {about}")
+    return 0
+
+
+def golden_verify(options: argparse.Namespace) -> int:
+    """Check every golden's files and the chain of what each one supersedes; exit 3 where something is wrong."""
+    from validator.golden import verify
+
+    found = verify(_store(options))
+    for line in (*found.problems, *found.remarks):
+        print(line)
+    print(f"{len(found.checked)} checked, {len(found.problems)} problems")
+    return 0 if found.holds else FAILED
+
+
+def golden_log(options: argparse.Namespace) -> int:
+    """Show the history of a pipeline's goldens, newest first."""
+    from validator.golden import log
+
+    store = _store(options)
+    for pipeline, hardware_class in store.keys():  # noqa: SIM118 - no mapping
+        if pipeline != options.pipeline:
+            continue
+        print(f"{pipeline} on {hardware_class}")
+        for version in log(store, pipeline, hardware_class):
+            commit, found = version.commit, version.record
+            what = f"{found.digest[:12]} approved by {found.approver}: {found.reason}" if found else "no golden"
+            print(f"  {commit.identity[:12]} {commit.date} {commit.author}: {what}")
+    return 0
+
+
+def pipeline_list(_: argparse.Namespace) -> int:
+    """List the pipelines of the project."""
+    from validator.pipeline import find_pipelines, load_pipeline
+
+    for file in find_pipelines(_root()):
+        found = load_pipeline(file, _root())
+        print(f"{found.name}  {found.description}")
+    return 0
+
+
+def pipeline_validate(options: argparse.Namespace) -> int:
+    """Check one pipeline, or all; exit 2 for the first that is not valid."""
+    from validator.pipeline import find_pipelines, load_pipeline
+
+    for chosen in [options.pipeline] if options.pipeline else find_pipelines(_root()):
+        found = load_pipeline(chosen, _root())
+        print(f"{found.file}: valid, computation {found.computation.digest[:12]}")
+    return 0
+
+
+def pipeline_show(options: argparse.Namespace) -> int:
+    """Print a pipeline's computation, and the launches of its check."""
+    import json
+
+    from validator.check import plan
+
+    found = _pipeline(options)
+    print(json.dumps(found.computation.to_json(), indent=2))
+    for launch in (plan.reference(), *plan.resume_chain(found.policy)):
+        print(f"{launch.name}: {launch.purpose}")
+    return 0
+
+
+def doctor(options: argparse.Namespace) -> int:
+    """Say what this machine can run, what is missing, and how to get it; exit 3 where something is missing."""
+    from validator.execute.doctor import diagnose
+
+    found = diagnose(options.python, Path.cwd(), Path(options.megatron) if options.megatron else None)
+    for finding in found.findings:
+        print(f"{finding.state:8} {finding.name:14} {finding.found}")
+        if finding.advice:
+            print(f"{'':23} {finding.advice}")
+    print("Pipelines for CPU run here." if found.can_run else "Something is missing: see above.")
+    return 0 if found.can_run else FAILED
+
+
+def _root() -> Path:
+    """The project: the nearest folder around the working directory that has pipelines, else the product's own
+    checkout.
+    """
+    here = Path.cwd()
+    places = (here, *here.parents, Path(__file__).resolve().parent.parent)
+    return next((place for place in places if (place / "pipelines").is_dir()), here)
+
+
+def _pipeline(options: argparse.Namespace) -> Pipeline:
+    from validator.pipeline import load_pipeline
+
+    return load_pipeline(options.pipeline, _root())
+
+
+def _store(options: argparse.Namespace) -> GoldenStore:
+    from validator.golden import GoldenStore
+
+    if options.golden is None:
+        return GoldenStore(_root() / "golden")
+    if not Path(options.golden).is_dir() and options.command is not golden_record:
+        raise UsageError(f"{options.golden} is no folder; --golden takes a golden store.")
+    return GoldenStore(Path(options.golden).resolve())
+
+
+def _order(options: argparse.Namespace) -> Order:
+    from datetime import datetime
+
+    from validator.check.out import default_out
+    from validator.check.run import Order
+
+    pipeline = _pipeline(options)
+    store = _store(options)
+    changes = _pairs("--env", options.env)
+    out = (
+        Path(options.out).resolve()
+        if options.out
+        else default_out(Path.cwd(), pipeline.name, datetime.now().astimezone())
+    )
+    return Order(
+        pipeline=pipeline, out=out, goldens=store.root, changes=changes, python=options.python,
+        megatron=Path(options.megatron) if options.megatron else None, keep_going=getattr(options, "keep_going", False),
+        switches=_pairs("--switch", options.switch),
+    )  # fmt: skip
+
+
+def _launches(order: Order) -> Launches:
+    from validator.check.run import prepare
+    from validator.execute.local import LocalExecutor
+    from validator.report.progress import progress_for
+
+    return prepare(order, LocalExecutor(), progress_for(sys.stderr))
+
+
+def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
+    pairs = {}
+    for text in given:
+        name, separator, value = text.partition("=")
+        if not separator or not name.replace("_", "a").isalnum() or name[0].isdigit():
+            raise UsageError(f"{option} {text!r} is no NAME=VALUE; write it like {option} ATEN_CPU_CAPABILITY=avx2.")
+        pairs[name] = value
+    return pairs
+
+
+def _write_reports(report: Report, out: Path, options: argparse.Namespace) -> None:
+    from validator.check.out import write_whole
+    from validator.report.json import render_json
+    from validator.report.junit import render_junit
+    from validator.report.markdown import render_markdown
+
+    problem: ValidatorError | None = None
+    files = [(options.json, render_json), (options.markdown, render_markdown), (options.junit, render_junit)]
+    for file, render in (*files, (out / "report.json", render_json)):
+        if file is not None:
+            try:
+                write_whole(Path(file), render(report))
+            except ValidatorError as error:
+                problem = problem or error
+    if problem is not None:
+        raise problem
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code. Nothing that a person did wrong ends in a traceback."""
+    from validator.arguments import parser
+
+    options = parser(__version__, COMMANDS).parse_args(arguments)
+    previous = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        code: int = options.command(options)
+        sys.stdout.flush()
+        return code
+    except ValidatorError as error:
+        print(f"validator: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("validator: interrupted; every launch was ended.", file=sys.stderr)
+        return INTERRUPTED
+    except TerminatedError:
+        print("validator: terminated; every launch was ended.", file=sys.stderr)
+        return TERMINATED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        print("validator: this is a defect of the validator and says nothing about the bits.", file=sys.stderr)
+        return FAILED
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _terminate(*_: object) -> NoReturn:
+    raise TerminatedError
+
+
+#: What each command name runs.
+COMMANDS = {
+    "check": check, "record": record, "compare": compare, "doctor": doctor,
+    "golden record": golden_record, "golden show": golden_show, "golden list": golden_list,
+    "golden verify": golden_verify, "golden log": golden_log,
+    "pipeline list": pipeline_list, "pipeline validate": pipeline_validate, "pipeline show": pipeline_show,
+}  # fmt: skip

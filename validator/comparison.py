@@ -1,0 +1,148 @@
+"""The answer of a comparison: values only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from validator.trajectory.differences import Kind
+from validator.trajectory.groups import Group, Moment
+from validator.trajectory.leaves import LeafKey
+from validator.trajectory.metrics import Metric
+
+
+@dataclass(frozen=True, slots=True)
+class MomentPair:
+    """Two moments that must agree in ``groups``, or in all groups of either side where that is ``None``."""
+
+    expected: Moment
+    observed: Moment
+    groups: tuple[Group, ...] | None = None
+
+    def covers(self, group: Group) -> bool:
+        """Whether the pair asks about the group."""
+        return self.groups is None or group in self.groups
+
+
+@dataclass(frozen=True, slots=True)
+class MetricDifference:
+    """One metric's two values; ``ulps`` is their distance, ``None`` for NaN, integers or unequal dtypes."""
+
+    name: str
+    expected: Metric
+    observed: Metric
+    ulps: int | None
+
+    def __str__(self) -> str:
+        distance = "" if self.ulps is None else f", {self.ulps} ULP"
+        return (
+            f"{self.expected.value!r} ({self.expected.dtype} 0x{self.expected.bits}) expected, "
+            f"{self.observed.value!r} ({self.observed.dtype} 0x{self.observed.bits}) observed{distance}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """One place at which two trajectories differ.
+
+    ``moment`` is the observed side's; at a restore ``expected_moment`` is another one. ``leaf`` is the expected key, or
+    the observed one where the leaf is extra, or ``None`` where a whole group or moment is concerned. ``expected`` and
+    ``observed`` are digests in hex, empty where a side has nothing; for ``length``, the last moment of each side.
+    """
+
+    kind: Kind
+    moment: Moment
+    expected_moment: Moment
+    rank: int | None = None
+    group: Group | None = None
+    leaf: LeafKey | None = None
+    observed_leaf: LeafKey | None = None
+    expected: str = ""
+    observed: str = ""
+    metric: MetricDifference | None = None
+
+    @property
+    def name(self) -> str:
+        """``group/leaf`` as waivers write it, or the group alone; empty for ``length``."""
+        if self.leaf is None:
+            return str(self.group or "")
+        return f"{self.group}/{self.leaf.name}"
+
+    @property
+    def sentence(self) -> str:
+        """The divergence in one sentence for people."""
+        if self.kind is Kind.LENGTH:
+            return (
+                f"{self.moment} is in only one of the two: "
+                f"the expected trajectory reaches {self.expected}, the observed one {self.observed}"
+            )
+        return f"{self.moment}, rank {self.rank}: {self.name} {self._what}"
+
+    @property
+    def _what(self) -> str:
+        if self.metric is not None:
+            return str(self.metric)
+        if self.kind is Kind.RENAMED and self.observed_leaf is not None:
+            return f"is now called {self.observed_leaf.name}, with equal bits"
+        if self.kind is Kind.LEAF and self.leaf != self.observed_leaf:
+            return f"was {_form(self.leaf)} and is {_form(self.observed_leaf)}"
+        return {
+            Kind.LEAF: f"has digest {self.observed}, expected {self.expected}",
+            Kind.REORDERED: "is listed in another place, with equal bits",
+            Kind.MISSING_LEAF: "is missing",
+            Kind.EXTRA_LEAF: "is new",
+            Kind.MISSING_GROUP: "is missing",
+            Kind.EXTRA_GROUP: "is new",
+        }[self.kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How far a difference has spread in one group at one moment.
+
+    ``differing`` of ``leaves`` leaves differ, counted over the ``ranks`` ranks on which the group differs.
+    """
+
+    moment: Moment
+    group: Group
+    differing: int
+    leaves: int
+    ranks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a comparison found.
+
+    ``differences`` lists the first of what is not waived, by moment, rank, group, leaf; ``spread`` counts all of it.
+    ``waived`` has the findings of each waiver. ``refused`` is a sentence where the two cannot be compared.
+    """
+
+    differences: tuple[Divergence, ...] = ()
+    spread: tuple[Spread, ...] = ()
+    waived: Mapping[str, tuple[Divergence, ...]] = field(default_factory=dict)
+    refused: str | None = None
+    moments_compared: int = 0
+    leaves_compared: int = 0
+
+    @property
+    def first(self) -> Divergence | None:
+        """The first divergence that is not waived."""
+        return self.differences[0] if self.differences else None
+
+    @property
+    def equal(self) -> bool:
+        """Whether everything was compared and nothing but waived findings differs."""
+        return self.refused is None and not self.differences
+
+    @property
+    def only_names(self) -> bool:
+        """Whether all listed differences are of names or order, with equal bits."""
+        return bool(self.differences) and all(each.kind in (Kind.RENAMED, Kind.REORDERED) for each in self.differences)
+
+
+def _form(key: LeafKey | None) -> str:
+    if key is None:
+        return "nothing"
+    shard = f" shard {key.shard}" if key.shard else ""
+    return f"{key.dtype}[{', '.join(map(str, key.shape))}]{shard}"

@@ -1,0 +1,80 @@
+"""From a failed launch's log to one sentence. The log comes from the code under test: text to look at, never to
+trust.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+
+#: How much of a log's end is read, in bytes.
+_TAIL = 256 * 1024
+
+_OWN = re.compile(r"^(?:\[?[\w:.\-/]*\]?:?\s*)?validator: (?P<sentence>.+)$", re.MULTILINE)
+_PACKAGE = re.compile(r"ModuleNotFoundError: No module named '(?P<name>[\w.]+)'")
+_FULL = re.compile(r"No space left on device|\[Errno 28\]|\[Errno 27\]|File too large|Disk quota exceeded")
+_MEMORY = re.compile(r"out of memory|OutOfMemoryError|MemoryError|Cannot allocate memory", re.IGNORECASE)
+_RANK = re.compile(r"exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+)")
+_ERROR = re.compile(r"^(?:\[\w+\]:\s*)?(?P<error>[\w.]*(?:Error|Exception|Interrupt)(?:: .*)?)$", re.MULTILINE)
+
+#: Errors that only say that another process failed.
+_SECONDARY = (
+    "ChildFailedError",
+    "SignalException",
+    "Connection closed by peer",
+    "Connection reset by peer",
+    "DistBackendError",
+)
+
+
+def read_tail(log: Path) -> str:
+    """The end of a log as text; empty where there is none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - _TAIL))
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def explain(log: Path, code: int, python: Path) -> str:
+    """One clause, without a full stop, on why a launch ended with exit code ``code``, in the order of how much it
+    tells.
+    """
+    text = read_tail(log)
+    if own := [match["sentence"].strip().rstrip(".") for match in _OWN.finditer(text)]:
+        return own[-1]
+    if _FULL.search(text):
+        return "no space was left on the device that it wrote to"
+    if package := _PACKAGE.search(text):
+        return f"the environment of {python} lacks the Python package {package['name'].partition('.')[0]!r}"
+    if killed := _killed_rank(text):
+        return killed
+    if _MEMORY.search(text):
+        return "it ran out of memory"
+    if error := _first_error(text):
+        return error
+    return f"it exited with code {code}"
+
+
+def _killed_rank(text: str) -> str | None:
+    """The rank that a signal ended, as torchrun reports it (exit code −9 for SIGKILL)."""
+    for match in _RANK.finditer(text):
+        code = int(match["code"])
+        if code < 0 and code != -signal.SIGTERM:  # torchrun ends the others with SIGTERM
+            return f"rank {match['rank']} was ended by signal {-code} ({_signal_name(-code)})"
+    return None
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"
+
+
+def _first_error(text: str) -> str | None:
+    errors = [match["error"] for match in _ERROR.finditer(text)]
+    primary = [error for error in errors if not any(word in error for word in _SECONDARY)]
+    return primary[0][:300].rstrip(".") if primary else None

@@ -1,0 +1,86 @@
+"""The Python that runs a launch: the user's, not ours."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from validator.errors import UsageError
+
+#: The oldest Python that a launch runs on: megatron-core 0.19 needs it.
+OLDEST = (3, 12)
+
+#: What an interpreter tells about itself, and the versions of the packages named on its command line.
+_QUESTION = """
+import json, sys
+from importlib.metadata import PackageNotFoundError, version
+def found(name):
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+print(json.dumps({"version": list(sys.version_info[:3]), "tag": sys.implementation.cache_tag,
+                  "packages": {name: found(name) for name in sys.argv[1:]}}))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """A Python that was asked about itself. ``packages`` maps each name asked for to its version, or to ``None``."""
+
+    path: Path
+    version: tuple[int, int, int]
+    tag: str
+    packages: dict[str, str | None]
+
+    @property
+    def shares_extensions(self) -> bool:
+        """Whether compiled modules of the product's own interpreter load in this one."""
+        return self.tag == sys.implementation.cache_tag
+
+
+def find_interpreter(option: str | None, packages: tuple[str, ...] = ()) -> Interpreter:
+    """Ask the interpreter that ``--python`` names (a path, a name on PATH, an environment's folder), else our own.
+
+    Raises ``UsageError`` where there is none, where it does not start, or where it is too old.
+    """
+    path = _resolve(option)
+    try:
+        answer = subprocess.run(
+            [str(path), "-c", _QUESTION, *packages],
+            capture_output=True, text=True, timeout=60, check=True, stdin=subprocess.DEVNULL,
+            env=_environment(),
+        )  # fmt: skip
+        facts = json.loads(answer.stdout.splitlines()[-1])
+        version = tuple(facts["version"])
+    except (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError) as error:
+        raise UsageError(
+            f"{path} does not answer as a Python interpreter ({type(error).__name__}); change --python."
+        ) from error
+    if version < OLDEST:
+        found, oldest = ".".join(map(str, version)), ".".join(map(str, OLDEST))
+        raise UsageError(f"{path} is Python {found}, and a launch needs {oldest} or newer; change --python.")
+    return Interpreter(path, version, facts["tag"], facts["packages"])
+
+
+def _environment() -> dict[str, str]:
+    """The caller's variables without those that add to an interpreter's path."""
+    kept = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PYTHONHOME"}}
+    return kept | {"PYTHONSAFEPATH": "1", "PYTHONNOUSERSITE": "1"}
+
+
+def _resolve(option: str | None) -> Path:
+    if option is None:
+        return Path(sys.executable)
+    given = Path(option).expanduser()
+    if given.is_dir():
+        given = given / "bin" / "python"
+    found = shutil.which(str(given))
+    if found is None:
+        raise UsageError(f"{option!r} is no executable file; --python takes an interpreter or an environment's folder.")
+    return Path(os.path.abspath(found))  # not resolved: a link into an environment is what makes it that environment

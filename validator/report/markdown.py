@@ -1,0 +1,188 @@
+"""The report as GitHub's Markdown, for a job summary, a comment or a check run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from validator.report.harmless import harmless
+from validator.report.markup import code, code_block, prose, table
+from validator.report.model import (
+    Divergence,
+    EnvironmentDifferenceRow,
+    GateReport,
+    LaunchRow,
+    Outcome,
+    Report,
+    SpreadRow,
+    StepRow,
+    WaivedFinding,
+)
+from validator.report.spread import SpreadTable
+from validator.report.text import seconds_in_words, shortened
+from validator.report.words import MEANING, OUTCOME, gate_in_words, moment_in_words, place_in_words, waived_place
+
+#: Rows of each long table: the whole stays well below the 65,535 characters that GitHub accepts.
+MOST_ROWS = 40
+MOST_MOMENTS = 8
+_MOST_VALUE = 120
+_MOST_TEXT = 4000
+
+
+def render_markdown(report: Report) -> str:
+    """The report as text that ends in a line feed."""
+    return "\n\n".join(block for block in _blocks(harmless(report)) if block) + "\n"
+
+
+def _blocks(report: Report) -> Iterator[str]:
+    yield f"## {_mark(report)} {prose(report.verdict.value.replace('_', ' '))}: {prose(report.pipeline)}"
+    yield f"**{prose(report.sentence)}**" if report.sentence else ""
+    yield (
+        f"Hardware class {code(report.hardware_class)}, {seconds_in_words(report.seconds)}. "
+        f"The verdict {code(report.verdict.value)} means: {prose(MEANING[report.verdict])}."
+    )
+    for stamp in report.stamps:
+        yield f"Stamped {code(stamp)}: this run can be neither approved as a golden nor published as a gating result."
+    yield _gates(report.gates)
+    for gate in report.gates:
+        if gate.divergence is not None:
+            yield _divergence(gate.name, gate.divergence)
+            yield _spread(gate.spread)
+    yield _waived([finding for gate in report.gates for finding in gate.waived])
+    yield _listed("Unused waivers: nothing like this was seen", report.unused_waivers)
+    yield _listed("Expired waivers: they waive nothing any more", report.expired_waivers)
+    yield _environment(report.environment_difference)
+    yield _listed("Not exercised: these groups never changed during the run", report.unexercised)
+    if report.suggested_waivers.strip():
+        block = code_block(report.suggested_waivers, "yaml")
+        yield _details("Waiver to paste under policy, for a defect that is understood", block)
+    if report.next_step:
+        yield f"**Next:** {prose(shortened(report.next_step, _MOST_TEXT))}"
+    if report.reproduce:
+        yield f"**Reproduce:**\n\n{code_block(report.reproduce, 'sh')}"
+    yield _launches(report.launches)
+    yield _steps(report.steps)
+
+
+def _mark(report: Report) -> str:
+    return {0: "✅", 1: "❌"}.get(report.verdict.exit_code, "⚠️")
+
+
+def _gates(gates: Sequence[GateReport]) -> str:
+    if not gates:
+        return ""
+    marks = {Outcome.HOLDS: "✅", Outcome.FAILS: "❌", Outcome.NOT_RUN: "➖"}
+    rows = [
+        (prose(gate.name), f"{marks.get(gate.outcome, '⚠️')} {OUTCOME[gate.outcome]}", _with_notes(gate))
+        for gate in gates
+    ]
+    return table(("gate", "outcome", "what was found"), rows)
+
+
+def _with_notes(gate: GateReport) -> str:
+    return "<br>".join(prose(shortened(text, _MOST_TEXT)) for text in (gate_in_words(gate), *gate.notes[:MOST_ROWS]))
+
+
+def _divergence(gate: str, divergence: Divergence) -> str:
+    lines = [
+        f"### First divergence ({prose(gate)})",
+        f"{prose(place_in_words(divergence))}. {prose(divergence.kind)}: {prose(divergence.sentence)}",
+    ]
+    metric = divergence.metric
+    if metric is None:
+        rows = [("expected", code(divergence.expected)), ("observed", code(divergence.observed))]
+        return "\n\n".join((*lines, table(("", "digest"), rows)))
+    values = [
+        ("expected", code(metric.expected), code(metric.expected_bits), ""),
+        (
+            "observed",
+            code(metric.observed),
+            code(metric.observed_bits),
+            "" if metric.ulps is None else f"{metric.ulps}",
+        ),
+    ]
+    return "\n\n".join(
+        (*lines, table((f"{prose(metric.name)}, {prose(metric.dtype)}", "value", "bits", "ULPs"), values))
+    )
+
+
+def _spread(rows: Sequence[SpreadRow]) -> str:
+    if not rows:
+        return ""
+    header, *body = SpreadTable.of(rows).lines(MOST_MOMENTS)
+    words = ("group", *(prose(moment_in_words(moment)) for moment in header[1:]))
+    cells = [tuple(prose(cell) for cell in line) for line in body]
+    return f"Leaves that differ, of all leaves of the group on all ranks:\n\n{table(words, cells)}"
+
+
+def _waived(findings: Sequence[WaivedFinding]) -> str:
+    if not findings:
+        return ""
+    rows = [
+        (
+            prose(item.gate),
+            code(item.leaf),
+            prose(waived_place(item)),
+            prose(item.reason),
+            code(item.link),
+            code(item.expires),
+            code(item.observed),
+        )
+        for item in findings[:MOST_ROWS]
+    ]
+    header = ("gate", "leaf", "where", "reason", "link", "expires", "digest seen")
+    return f"### Waived findings\n\n{table(header, rows)}{_more(len(findings))}"
+
+
+def _environment(rows: Sequence[EnvironmentDifferenceRow]) -> str:
+    if not rows:
+        return ""
+    cells = [
+        (
+            "yes" if row.can_change_bits else "no",
+            prose(row.kind),
+            code(row.name),
+            _fact(row.expected),
+            _fact(row.observed),
+            prose(row.origin),
+        )
+        for row in rows[:MOST_ROWS]
+    ]
+    header = ("can change bits", "kind", "fact", "expected", "observed", "origin")
+    return f"### Environment difference\n\n{table(header, cells)}{_more(len(rows))}"
+
+
+def _fact(value: str | None) -> str:
+    return "absent" if value is None else code(shortened(value, _MOST_VALUE))
+
+
+def _listed(title: str, items: Sequence[str]) -> str:
+    if not items:
+        return ""
+    shown = "\n".join(f"- {code(shortened(item, _MOST_VALUE))}" for item in items[:MOST_ROWS])
+    return f"**{title}**\n\n{shown}{_more(len(items))}"
+
+
+def _launches(launches: Sequence[LaunchRow]) -> str:
+    rows = [
+        (prose(item.name), prose(item.purpose), prose(item.steps), prose(item.ended), seconds_in_words(item.seconds))
+        for item in launches[:MOST_ROWS]
+    ]
+    return _details("Launches", table(("launch", "purpose", "steps", "ended", "took"), rows)) if rows else ""
+
+
+def _steps(steps: Sequence[StepRow]) -> str:
+    shown = steps[:MOST_ROWS]
+    names = list(dict.fromkeys(name for step in shown for name in step.metrics))[:MOST_MOMENTS]
+    if not names:
+        return ""
+    rows = [(str(step.step), *(code(step.metrics.get(name, "")) for name in names)) for step in shown]
+    header = ("step", *(prose(name) for name in names))
+    return _details("Steps of the reference launch", f"{table(header, rows)}{_more(len(steps))}")
+
+
+def _details(summary: str, content: str) -> str:
+    return f"<details><summary>{summary}</summary>\n\n{content}\n\n</details>"
+
+
+def _more(number: int) -> str:
+    return f"\n\nAnd {number - MOST_ROWS} more in the JSON report." if number > MOST_ROWS else ""

@@ -1,0 +1,107 @@
+"""What a launch claims about its own environment: packages, resolved Megatron arguments, variables, PyTorch's settings."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import validator
+from validator.environment.variables import capture_variables
+from validator.execute.request import LaunchRequest
+from validator.workload import megatron_internals
+
+#: Resolved arguments that name places, times or this launch's role, and say nothing about the computation.
+_NOT_COMPUTATION = frozenset(
+    {
+        "load", "save", "save_interval", "ckpt_step", "async_save", "data_path", "data_cache_path", "rank", "local_rank",
+        "per_split_data_args_path", "tensorboard_dir", "iteration", "consumed_train_samples", "consumed_valid_samples",
+        "skipped_train_samples", "num_floating_point_operations_so_far", "do_train", "do_valid", "do_test", "curr_iteration",
+    }
+)  # fmt: skip
+
+#: Parts of our own code that take part in a launch.
+_WORKLOAD_CODE = ("workload", "trajectory", "execute/request.py", "errors.py", "environment")
+
+
+def write(request: LaunchRequest, args: Any) -> None:
+    """Write ``claims.json`` beside the trajectory, whole or not at all. Rank 0 only."""
+    temporary = request.claims_file.with_suffix(".part")
+    temporary.write_text(json.dumps(collect(args), indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    os.replace(temporary, request.claims_file)
+
+
+def collect(args: Any) -> dict[str, Any]:
+    """All claims, as JSON values."""
+    return {
+        "python": platform.python_version(),
+        "packages": {item.metadata["Name"]: item.version for item in metadata.distributions() if item.metadata["Name"]},
+        "megatron": {"version": megatron_internals.version(), "commit": megatron_commit()},
+        "arguments": {
+            name: _plain(value) for name, value in sorted(vars(args).items()) if name not in _NOT_COMPUTATION
+        },
+        "variables": dict(capture_variables(os.environ)),
+        "torch": torch_settings(),
+        "workload_digest": workload_digest(),
+    }
+
+
+def torch_settings() -> dict[str, Any]:
+    """Settings of PyTorch that can change bits."""
+    return {
+        "version": torch.__version__,
+        "git_version": torch.version.git_version,
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version() if torch.cuda.is_available() else None,
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+        "mkldnn": torch.backends.mkldnn.enabled,
+        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
+        "fill_uninitialized_memory": torch.utils.deterministic.fill_uninitialized_memory,
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+    }
+
+
+def megatron_commit() -> str | None:
+    """The git commit of the Megatron that is loaded, with ``+dirty`` where files differ from it; ``None`` for a wheel."""
+    core = importlib.import_module("megatron.core")
+    folder = Path(str(core.__file__)).parent
+
+    def git(*arguments: str) -> str | None:
+        try:
+            done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=20, check=True)
+        except (OSError, subprocess.SubprocessError):
+            return None
+        return done.stdout.strip()
+
+    if git("ls-files", "--error-unmatch", str(core.__file__)) is None:
+        return None
+    commit = git("rev-parse", "HEAD")
+    return f"{commit}+dirty" if commit and git("status", "--porcelain", "--untracked-files=no", ".") else commit
+
+
+def workload_digest() -> str:
+    """SHA-256 over our own code that takes part in a launch, by relative name and content."""
+    root = Path(str(validator.__file__)).parent
+    digest = hashlib.sha256()
+    for part in _WORKLOAD_CODE:
+        place = root / part
+        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return str(value)

@@ -1,0 +1,95 @@
+"""Complete coverage: every tensor of parameters, buffers, optimizer state and checkpoint maps to a leaf.
+
+The tensors are found another way than the recorder finds them, and looked up among the leaves that were really digested.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import xxhash
+from torch import Tensor
+
+from validator.trajectory.groups import PERSISTENT_GROUPS, Group
+from validator.workload import megatron_internals
+from validator.workload.digests import Digester, content_of
+from validator.workload.state import Leaf, TrainingState
+
+
+class Coverage:
+    """Counts what is covered and names what is not."""
+
+    def __init__(self) -> None:
+        self._counts = {"parameters": 0, "buffers": 0, "optimizer": 0, "checkpoint": 0}
+        self._unmapped: list[str] = []
+
+    def report(self) -> dict[str, Any]:
+        """Numbers of covered tensors by kind, and the names of those that map to no leaf."""
+        return {**self._counts, "unmapped": sorted(set(self._unmapped))}
+
+    def check_state(self, state: TrainingState, digester: Digester) -> None:
+        """Compare what lives in memory with the leaves of the last fingerprint."""
+        for name, _ in state.named_parameters():
+            self._expect("parameters", name, digester.covers(Group.GATHERED_PARAMETERS, name))
+        for name, shard in state.shards():
+            self._expect("parameters", name, digester.covers(Group.PARAMETERS, name))
+            if shard.main is not shard.shard:
+                self._expect("parameters", f"{name} (main)", digester.covers(Group.MAIN_PARAMETERS, name))
+        for name, _ in state.named_buffers():
+            self._expect("buffers", name, digester.covers(Group.BUFFERS, name))
+        owners = {id(shard.main): name for name, shard in state.shards()}
+        for one in megatron_internals.inner_optimizers(state.optimizer):
+            for parameter, values in one.optimizer.state.items():
+                owner = owners.get(id(parameter))
+                for key, value in values.items():
+                    if isinstance(value, Tensor):
+                        name = f"{owner}/{key}"
+                        self._expect("optimizer", name, owner is not None and digester.covers(Group.OPTIMIZER, name))
+
+    def check_checkpoint(self, checkpoint: Mapping[str, Any], state: TrainingState, digester: Digester) -> None:
+        """Compare what a save is about to write with the leaves as they are now, by memory or else by content.
+
+        ``checkpoint`` is Megatron's sharded state dictionary. Its padding is local and never written.
+        """
+        places: set[int] = set()
+        contents: set[bytes] = set()
+        for group in (*PERSISTENT_GROUPS, Group.GATHERED_PARAMETERS):
+            for leaf in state.leaves(group):
+                if digester.covers(group, leaf.name):
+                    if isinstance(leaf.source, Tensor):
+                        places.add(leaf.source.data_ptr())
+                    contents.add(xxhash.xxh3_128_digest(content_of(leaf)))
+        for name, value in _contents(checkpoint):
+            self._expect("checkpoint", name, isinstance(value, Tensor) and _is_known(value, places, contents))
+
+    def _expect(self, kind: str, name: str, covered: bool) -> None:
+        self._counts[kind] += covered
+        if not covered:
+            self._unmapped.append(f"{kind}: {name}")
+
+
+def _is_known(tensor: Tensor, places: set[int], contents: set[bytes]) -> bool:
+    if tensor.numel() == 0 or tensor.data_ptr() in places:
+        return True
+    return xxhash.xxh3_128_digest(content_of(Leaf("", tensor))) in contents
+
+
+def _contents(value: Any, path: str = "") -> Iterator[tuple[str, Tensor | bytes]]:
+    """Every tensor, and every non-empty blob, in a sharded state dictionary, with its path."""
+    if isinstance(value, Tensor):
+        yield path, value
+    elif isinstance(value, Mapping):
+        if getattr(value.get("padding"), "obj", False):
+            return  # the distributed optimizer's filling between parameters, which holds no state
+        for key, item in value.items():
+            yield from _contents(item, f"{path}/{key}" if path else str(key))
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _contents(item, f"{path}/{index}")
+    elif isinstance(value, io.BytesIO):
+        if value.getbuffer().nbytes:
+            yield path, value.getvalue()
+    elif hasattr(value, "key") and hasattr(value, "data"):  # a sharded tensor, object, or factory of such
+        yield from _contents(value.data, path)

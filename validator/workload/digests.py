@@ -1,0 +1,114 @@
+"""From leaves to digests on this rank: names to keys, tensors to bytes, bytes to a group's record."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from validator.errors import LaunchError
+from validator.trajectory.groups import Group
+from validator.trajectory.leaves import LeafKey, LeafTable, leaf_digest
+from validator.trajectory.record import GroupRecord
+from validator.workload.state import Leaf
+
+#: Groups whose tensors stay where they are, so that a view of their memory can be kept.
+_STATIONARY = frozenset(
+    {
+        Group.PARAMETERS,
+        Group.GATHERED_PARAMETERS,
+        Group.MAIN_PARAMETERS,
+        Group.GRADIENTS,
+        Group.OPTIMIZER,
+        Group.BUFFERS,
+    }
+)
+
+#: PyTorch's calls without the CPU stand-in's device mapping, which only costs time here.
+plain_torch = torch._C.DisableTorchFunction
+
+
+def content_of(leaf: Leaf) -> Any:
+    """The leaf's raw bytes as a flat buffer: a view of the tensor's memory on the CPU, a copy of a device tensor's."""
+    if not isinstance(leaf.source, Tensor):
+        return leaf.source
+    tensor = leaf.source.detach()
+    if tensor.device.type != "cpu":
+        tensor = tensor.cpu()
+    if not tensor.is_contiguous():
+        tensor = tensor.contiguous()
+    return tensor.view(-1).view(torch.uint8).numpy() if tensor.numel() else b""
+
+
+class Digester:
+    """Turns a group's leaves into its record. Keys, tables and views of memory are made once and found again by name."""
+
+    def __init__(self) -> None:
+        self.digest: Callable[[LeafKey, Any], bytes] = leaf_digest
+        self._keys: dict[Group, dict[str, tuple[Any, Any, str, LeafKey]]] = {group: {} for group in Group}
+        self._views: dict[Group, dict[str, tuple[int, LeafKey, Any]]] = {group: {} for group in _STATIONARY}
+        self._tables: dict[Group, LeafTable] = {}
+        self._names: dict[Group, tuple[LeafTable, frozenset[str]]] = {}
+
+    def record(self, group: Group, leaves: Sequence[Leaf]) -> GroupRecord:
+        """Digest every leaf; raises ``LaunchError`` where two leaves of the group share a name."""
+        keys: list[LeafKey] = []
+        digests: list[bytes] = []
+        views = self._views.get(group)
+        for leaf in leaves:
+            key = self.key(group, leaf)
+            content = content_of(leaf) if views is None else self._view(views, key, leaf)
+            keys.append(key)
+            digests.append(self.digest(key, content))
+        return GroupRecord(self._table(group, tuple(keys)), b"".join(digests))
+
+    def key(self, group: Group, leaf: Leaf) -> LeafKey:
+        """The leaf's key; the same object as last time, as long as dtype, shape and shard stay."""
+        source = leaf.source
+        dtype, shape = (source.dtype, source.shape) if isinstance(source, Tensor) else (leaf.dtype, len(source))
+        known = self._keys[group].get(leaf.name)
+        if known is not None and known[0] == dtype and known[1] == shape and known[2] == leaf.shard:
+            return known[3]
+        if isinstance(source, Tensor):
+            key = LeafKey(leaf.name, str(source.dtype).removeprefix("torch."), tuple(source.shape), leaf.shard)
+        elif leaf.dtype in ("", "bytes"):
+            key = LeafKey(leaf.name, "bytes", (len(source),), leaf.shard)
+        else:
+            key = LeafKey(leaf.name, leaf.dtype, (), leaf.shard)
+        self._keys[group][leaf.name] = (dtype, shape, leaf.shard, key)
+        return key
+
+    def covers(self, group: Group, name: str) -> bool:
+        """Whether the group's last fingerprint had a leaf of this name."""
+        table = self._tables.get(group)
+        if table is None:
+            return False
+        names = self._names.get(group)
+        if names is None or names[0] is not table:
+            names = self._names[group] = (table, frozenset(key.name for key in table.keys))
+        return name in names[1]
+
+    def _table(self, group: Group, keys: tuple[LeafKey, ...]) -> LeafTable:
+        table = self._tables.get(group)
+        if table is None or len(table.keys) != len(keys) or any(map(operator.is_not, table.keys, keys)):
+            if len({key.name for key in keys}) != len(keys):
+                raise LaunchError(f"two leaves of the state group {group} have one name; the recorder cannot tell them apart.")
+            table = self._tables[group] = LeafTable(keys)
+        return table
+
+    @staticmethod
+    def _view(views: dict[str, tuple[int, LeafKey, Any]], key: LeafKey, leaf: Leaf) -> Any:
+        """As ``content_of``; a view is kept as long as the tensor stays where it is, and keeps that memory from being reused."""
+        source = leaf.source
+        if not isinstance(source, Tensor) or source.device.type != "cpu" or not source.is_contiguous():
+            return content_of(leaf)
+        place = source.data_ptr()
+        known = views.get(leaf.name)
+        if known is not None and known[0] == place and known[1] is key:
+            return known[2]
+        content = content_of(leaf)
+        views[leaf.name] = (place, key, content)
+        return content

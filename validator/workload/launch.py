@@ -1,0 +1,92 @@
+"""One rank of one launch, from the request to the end of training."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any
+
+from validator.execute.request import LaunchRequest
+
+_SPECS = {
+    "reference": ("validator.workload.reference_spec", "reference_stack_spec"),
+    "megatron": ("megatron.core.models.hybrid.hybrid_layer_specs", "hybrid_stack_spec"),
+}
+
+#: Tells processes that Megatron starts which device they are on.
+_DEVICE_VARIABLE = "VALIDATOR_DEVICE"
+
+
+def run(request: LaunchRequest) -> None:
+    """Train as ``request`` says, and record if it says so."""
+    on_device = prepare_device(request.device)
+
+    from validator.workload import megatron_internals
+
+    sys.argv = ["workload", *request.arguments, "--spec", *_SPECS[request.spec]]
+    megatron_internals.prepare(request.device, on_device)
+    args = megatron_internals.parse_arguments()
+    _prepare_corpus(request)
+
+    from validator.workload import data, step
+
+    if request.record:
+        _record(request, args)
+    megatron_internals.pretrain(args, data.datasets_provider, step.forward_step)
+
+
+def prepare_device(device: str | None) -> Any:
+    """Put the CPU in the device's place where the launch runs on the CPU; ``None`` asks what the parent process was told.
+
+    Returns the context in which PyTorch's default generator is the device's, or ``None`` on a real device.
+    """
+    if device is None:
+        device = os.environ.get(_DEVICE_VARIABLE)
+    else:
+        os.environ[_DEVICE_VARIABLE] = device
+    if device != "cpu":
+        return None
+
+    import torch
+
+    from validator.workload import cpu
+    from validator.workload.cpu import generators
+
+    cpu.install()
+    torch.set_num_threads(1)
+    torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
+    return generators.on_device
+
+
+def _record(request: LaunchRequest, args: Any) -> None:
+    """Put the recorder between Megatron's training loop and its functions."""
+    from validator.workload import claims, megatron_internals, step
+    from validator.workload.recorder import Recorder
+
+    rank = int(os.environ["RANK"])
+    if rank == 0:
+        claims.write(request, args)
+    recorder = Recorder(request, rank)
+    step.observe(recorder.on_batch, recorder.on_loss)
+    megatron_internals.observe_training(recorder.hooks())
+    megatron_internals.observe_checkpoints(recorder.on_save)
+    if fault := request.switches.get("fault"):
+        from validator import faults
+
+        faults.install(str(fault), recorder)
+
+
+def _prepare_corpus(request: LaunchRequest) -> None:
+    """Let rank 0 generate the corpus; the others wait for its last file to appear."""
+    if request.corpus is None:
+        return
+    from validator.workload import data
+
+    prefix = request.corpus_prefix
+    ready = prefix.with_name(prefix.name + ".ready")
+    if os.environ["RANK"] == "0" and not ready.exists():
+        data.write_corpus(request.corpus, prefix)
+        ready.touch()
+    while not ready.exists():
+        time.sleep(0.02)
