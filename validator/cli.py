@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from validator.check.run import Order
     from validator.golden import GoldenStore
     from validator.pipeline import Pipeline
-    from validator.report.model import Report
 
 #: Exit codes beyond those of verdicts and errors: 128 + the signal that ended the run.
 INTERRUPTED, TERMINATED = 130, 143
@@ -33,6 +32,7 @@ class TerminatedError(BaseException):
 
 def check(options: argparse.Namespace) -> int:
     """Run every gate of a pipeline and report one verdict."""
+    from validator.check.out import write_reports
     from validator.check.report import build_report
     from validator.check.run import Check
     from validator.report.terminal import show
@@ -40,7 +40,7 @@ def check(options: argparse.Namespace) -> int:
     order = _order(options)
     report = build_report(Check(order, _launches(order)).run())
     show(report, sys.stdout)
-    _write_reports(report, order.out, options)
+    write_reports(report, order.out, options.json, options.markdown, options.junit)
     return report.verdict.exit_code
 
 
@@ -241,24 +241,6 @@ def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
             raise UsageError(f"{option} {text!r} is no NAME=VALUE; write it like {option} ATEN_CPU_CAPABILITY=avx2.")
         pairs[name] = value
     return pairs
-
-
-def _write_reports(report: Report, out: Path, options: argparse.Namespace) -> None:
-    from validator.check.out import write_whole
-    from validator.report.json import render_json
-    from validator.report.junit import render_junit
-    from validator.report.markdown import render_markdown
-
-    problem: ValidatorError | None = None
-    files = [(options.json, render_json), (options.markdown, render_markdown), (options.junit, render_junit)]
-    for file, render in (*files, (out / "report.json", render_json)):
-        if file is not None:
-            try:
-                write_whole(Path(file), render(report))
-            except ValidatorError as error:
-                problem = problem or error
-    if problem is not None:
-        raise problem
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

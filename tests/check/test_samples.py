@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from random import Random  # reproducible picks, not secrets
+from random import Random
 
 from validator.check.samples import SAMPLES, choose, discard, expected_bytes
 from validator.trajectory.groups import PERSISTENT_GROUPS, Moment, Phase
@@ -11,7 +11,7 @@ from validator.trajectory.leaves import LeafKey
 
 def test_picks_are_different_and_within_the_launch() -> None:
     for seed in range(200):
-        chosen = choose(Random(seed), ranks=2, restored=3, last=5)
+        chosen = choose(Random(seed), ranks=2, restored=3, last=5)  # noqa: S311
         assert len({sample.stem for sample in chosen}) == len(chosen) == SAMPLES
         for sample in chosen:
             moment = Moment.parse(sample.moment)
@@ -22,11 +22,11 @@ def test_picks_are_different_and_within_the_launch() -> None:
 
 
 def test_the_shortest_launch_has_enough_to_pick_from() -> None:
-    assert len(choose(Random(0), ranks=1, restored=0, last=1)) == SAMPLES
+    assert len(choose(Random(0), ranks=1, restored=0, last=1)) == SAMPLES  # noqa: S311
 
 
 def test_every_group_and_rank_is_picked_sooner_or_later() -> None:
-    draw = Random(0)
+    draw = Random(0)  # noqa: S311
     seen = {(s.rank, s.group) for _ in range(300) for s in choose(draw, ranks=4, restored=0, last=10)}
     assert len(seen) == 4 * (len(PERSISTENT_GROUPS) + 2)
 

@@ -251,7 +251,7 @@ class Rank:
 
     def flips(self, whole: State, metrics: dict) -> dict:
         from validator.trajectory.metrics import Metric
-        from validator.trajectory.writer import metric_record, metric_table
+        from validator.trajectory.record import metric_record, metric_table
 
         before = metric_record(metrics, metric_table(metrics)).digest.hex()
         after = metric_record({**metrics, "lm loss": Metric.of(0.0, "float32")}, metric_table(metrics)).digest.hex()

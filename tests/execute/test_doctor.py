@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from validator.execute.doctor import State, diagnose
@@ -14,9 +15,8 @@ def fake(folder: Path, packages: str, tag: str = "cpython-399") -> str:
     return str(python)
 
 
-FULL = (
-    '{"torch": "2.14.1", "megatron-core": "0.19.2", "einops": "0.8.2", "psutil": "7", "numpy": "2.5", "xxhash": "4.1"}'
-)
+VERSIONS = {"torch": "2.14.1", "megatron-core": "0.19.2", "einops": "0.8.2", "psutil": "7.2.2", "numpy": "2.5.5"}
+FULL = json.dumps(VERSIONS | {"xxhash": "4.1"})
 
 
 def test_a_complete_environment_can_run(tmp_path: Path) -> None:

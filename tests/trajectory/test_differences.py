@@ -16,7 +16,11 @@ def record(**leaves: bytes) -> GroupRecord:
 
 def found(expected: GroupRecord, observed: GroupRecord) -> list[tuple[Kind, str | None, str | None]]:
     return [
-        (each.kind, each.expected and each.expected.name, each.observed and each.observed.name)
+        (
+            each.kind,
+            each.expected.name if each.expected is not None else None,
+            each.observed.name if each.observed is not None else None,
+        )
         for each in group_differences(expected, observed)
     ]
 

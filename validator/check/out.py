@@ -8,6 +8,10 @@ from datetime import datetime
 from pathlib import Path
 
 from validator.errors import LaunchError
+from validator.report.json import render_json
+from validator.report.junit import render_junit
+from validator.report.markdown import render_markdown
+from validator.report.model import Report
 
 #: Where runs go that are given no folder; it ignores itself, so that no run is committed by accident.
 RUNS = "runs"
@@ -49,3 +53,25 @@ def write_whole(path: Path, text: str) -> None:
         with contextlib.suppress(OSError):
             part.unlink()
         raise LaunchError(f"{path} cannot be written ({error.strerror}); free space or name another file.") from error
+
+
+def write_reports(report: Report, out: Path, json: str | None, markdown: str | None, junit: str | None) -> None:
+    """Write the report into ``out`` and to every file asked for; one that cannot be written does not hinder the others.
+
+    Raises the first ``LaunchError`` once all have been tried.
+    """
+    problem: LaunchError | None = None
+    files = [
+        (json, render_json),
+        (markdown, render_markdown),
+        (junit, render_junit),
+        (out / "report.json", render_json),
+    ]
+    for file, render in files:
+        if file is not None:
+            try:
+                write_whole(Path(file), render(report))
+            except LaunchError as error:
+                problem = problem or error
+    if problem is not None:
+        raise problem

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault: what it does, what must catch it, and how it is put into a launch whose recorder is ``install``'s argument."""
+    """One fault: what it does, what must catch it, and how it is put into a launch whose recorder is ``install``'s
+    argument.
+    """
 
     name: str
     does: str

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 def by_time(recorder: Recorder) -> None:
     """Split every reduced gradient into three addends and sum them in an order taken from the clock.
 
-    This is what atomic additions do in a backward pass that is not deterministic: the addends are right, their order is not
-    fixed, and the sum's last bits follow the order.
+    This is what atomic additions do in a backward pass that is not deterministic: the addends are right, their order
+    is not fixed, and the sum's last bits follow the order.
     """
     from validator.workload import megatron_internals
 

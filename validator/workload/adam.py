@@ -11,7 +11,9 @@ import torch
 
 
 class Adam(torch.optim.Optimizer):
-    """Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv 1711.05101); moments ``exp_avg``, ``exp_avg_sq`` in float32."""
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv 1711.05101); moments ``exp_avg``,
+    ``exp_avg_sq`` in float32.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,6 @@
-"""What a launch claims about its own environment: packages, resolved Megatron arguments, variables, PyTorch's settings."""
+"""What a launch claims about its own environment: packages, resolved Megatron arguments, variables, PyTorch's
+settings.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,28 @@ from validator.workload import megatron_internals
 #: Resolved arguments that name places, times or this launch's role, and say nothing about the computation.
 _NOT_COMPUTATION = frozenset(
     {
-        "load", "save", "save_interval", "ckpt_step", "async_save", "data_path", "data_cache_path", "rank", "local_rank",
-        "per_split_data_args_path", "tensorboard_dir", "iteration", "consumed_train_samples", "consumed_valid_samples",
-        "skipped_train_samples", "num_floating_point_operations_so_far", "do_train", "do_valid", "do_test", "curr_iteration",
+        "load",
+        "save",
+        "save_interval",
+        "ckpt_step",
+        "async_save",
+        "data_path",
+        "data_cache_path",
+        "rank",
+        "local_rank",
+        "per_split_data_args_path",
+        "tensorboard_dir",
+        "iteration",
+        "consumed_train_samples",
+        "consumed_valid_samples",
+        "skipped_train_samples",
+        "num_floating_point_operations_so_far",
+        "do_train",
+        "do_valid",
+        "do_test",
+        "curr_iteration",
     }
-)  # fmt: skip
+)
 
 #: Parts of our own code that take part in a launch.
 _WORKLOAD_CODE = ("workload", "trajectory", "execute/request.py", "errors.py", "environment")
@@ -71,13 +90,17 @@ def torch_settings() -> dict[str, Any]:
 
 
 def megatron_commit() -> str | None:
-    """The git commit of the Megatron that is loaded, with ``+dirty`` where files differ from it; ``None`` for a wheel."""
+    """The git commit of the Megatron that is loaded, with ``+dirty`` where files differ from it; ``None`` for a
+    wheel.
+    """
     core = importlib.import_module("megatron.core")
     folder = Path(str(core.__file__)).parent
 
     def git(*arguments: str) -> str | None:
         try:
-            done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=20, check=True)
+            done = subprocess.run(
+                ["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=20, check=True
+            )
         except (OSError, subprocess.SubprocessError):
             return None
         return done.stdout.strip()

@@ -1,4 +1,6 @@
-"""A token corpus with structure that a model can learn, generated from integers only: the same bytes on every machine."""
+"""A token corpus with structure that a model can learn, generated from integers only: the same bytes on every
+machine.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,9 @@ def _mix(value: int) -> int:
 def documents(corpus: Mapping[str, int]) -> Iterator[list[int]]:
     """Yield ``corpus["documents"]`` documents of 32 to 159 tokens below ``corpus["vocabulary"] - 1``.
 
-    A token is followed three times out of four by its one usual successor, else by a random one, so that the next-token loss
-    can fall well below that of a uniform guess. The last id of the vocabulary is the end-of-document token, once at each end.
+    A token is followed three times out of four by its one usual successor, else by a random one, so that the
+    next-token loss can fall well below that of a uniform guess. The last id of the vocabulary is the end-of-document
+    token, once at each end.
     """
     end_of_document = corpus["vocabulary"] - 1
     seed = _mix(corpus["seed"])

@@ -1,6 +1,7 @@
 """Complete coverage: every tensor of parameters, buffers, optimizer state and checkpoint maps to a leaf.
 
-The tensors are found another way than the recorder finds them, and looked up among the leaves that were really digested.
+The tensors are found another way than the recorder finds them, and looked up among the leaves that were really
+digested.
 """
 
 from __future__ import annotations

@@ -20,7 +20,9 @@ from validator.workload.corpus import documents
 
 
 def write_corpus(corpus: Mapping[str, int], prefix: Path) -> None:
-    """Write the corpus as ``prefix.bin`` and ``prefix.idx`` with Megatron's own builder (16-bit tokens below 65,500)."""
+    """Write the corpus as ``prefix.bin`` and ``prefix.idx`` with Megatron's own builder (16-bit tokens below
+    65,500).
+    """
     import numpy
 
     prefix.parent.mkdir(parents=True, exist_ok=True)

@@ -44,7 +44,9 @@ def content_of(leaf: Leaf) -> Any:
 
 
 class Digester:
-    """Turns a group's leaves into its record. Keys, tables and views of memory are made once and found again by name."""
+    """Turns a group's leaves into its record. Keys, tables and views of memory are made once and found again by
+    name.
+    """
 
     def __init__(self) -> None:
         self.digest: Callable[[LeafKey, Any], bytes] = leaf_digest
@@ -95,13 +97,17 @@ class Digester:
         table = self._tables.get(group)
         if table is None or len(table.keys) != len(keys) or any(map(operator.is_not, table.keys, keys)):
             if len({key.name for key in keys}) != len(keys):
-                raise LaunchError(f"two leaves of the state group {group} have one name; the recorder cannot tell them apart.")
+                raise LaunchError(
+                    f"two leaves of the state group {group} have one name; the recorder cannot tell them apart."
+                )
             table = self._tables[group] = LeafTable(keys)
         return table
 
     @staticmethod
     def _view(views: dict[str, tuple[int, LeafKey, Any]], key: LeafKey, leaf: Leaf) -> Any:
-        """As ``content_of``; a view is kept as long as the tensor stays where it is, and keeps that memory from being reused."""
+        """As ``content_of``; a view is kept as long as the tensor stays where it is, and keeps that memory from being
+        reused.
+        """
         source = leaf.source
         if not isinstance(source, Tensor) or source.device.type != "cpu" or not source.is_contiguous():
             return content_of(leaf)

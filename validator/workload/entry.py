@@ -10,7 +10,9 @@ from pathlib import Path
 
 
 def main(request_file: Path) -> int:
-    """Run one launch; returns the exit code. A user's mistake is one line on standard error that begins with ``validator:``."""
+    """Run one launch; returns the exit code. A user's mistake is one line on standard error that begins with
+    ``validator:``.
+    """
     from validator.errors import ValidatorError
     from validator.execute.request import LaunchRequest
     from validator.workload import launch

@@ -37,7 +37,8 @@ def run(request: LaunchRequest) -> None:
 
 
 def prepare_device(device: str | None) -> Any:
-    """Put the CPU in the device's place where the launch runs on the CPU; ``None`` asks what the parent process was told.
+    """Put the CPU in the device's place where the launch runs on the CPU; ``None`` asks what the parent process was
+    told.
 
     Returns the context in which PyTorch's default generator is the device's, or ``None`` on a real device.
     """

@@ -1,6 +1,7 @@
 """All contact with Megatron's internals, in one place.
 
-Tried with megatron-core 0.19.0 and 0.19.2. Where another version lacks something, ``require`` says what, in one sentence.
+Tried with megatron-core 0.19.0 and 0.19.2. Where another version lacks something, ``require`` says what, in one
+sentence.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ def version() -> str:
 
 
 def require(module: str, name: str) -> Any:
-    """Attribute ``name`` (dotted) of ``module``; raises ``LaunchError`` with one sentence where this Megatron lacks it."""
+    """Attribute ``name`` (dotted) of ``module``; raises ``LaunchError`` with one sentence where this Megatron lacks
+    it.
+    """
     try:
         value: Any = importlib.import_module(module)
         for part in name.split("."):
@@ -33,7 +36,9 @@ def require(module: str, name: str) -> Any:
     except ModuleNotFoundError as error:
         missing = error.name or module
         if missing.split(".")[0] != "megatron":
-            raise LaunchError(f"the package {missing} is missing, which {module} needs; install it beside megatron-core.") from None
+            raise LaunchError(
+                f"the package {missing} is missing, which {module} needs; install it beside megatron-core."
+            ) from None
         raise LaunchError(_lacks(missing)) from None
     except AttributeError:
         raise LaunchError(_lacks(f"{module}.{name}")) from None
@@ -45,14 +50,17 @@ def _lacks(what: str) -> str:
         found = importlib.import_module("megatron.core.package_info").__version__
     except (ImportError, AttributeError):
         return "megatron-core is not installed; install one of " + ", ".join(TRIED_VERSIONS) + "."
-    return f"megatron-core {found} lacks {what}, which the workload needs; versions tried are {', '.join(TRIED_VERSIONS)}."
+    return (
+        f"megatron-core {found} lacks {what}, which the workload needs; versions tried are {', '.join(TRIED_VERSIONS)}."
+    )
 
 
 def prepare(device: str, on_device: Callable[[], AbstractContextManager[None]] | None) -> None:
     """Bind what has to differ from stock before ``pretrain`` runs.
 
-    On every device: the data helper ships compiled, and the wheel has no Makefile to compile it with. On the CPU also: CUDA is
-    not asked for, the device's generator takes part in model building and training steps, Adam and the final norm are ours.
+    On every device: the data helper ships compiled, and the wheel has no Makefile to compile it with. On the CPU also:
+    CUDA is not asked for, the device's generator takes part in model building and training steps, Adam and the final
+    norm are ours.
     """
     initialize = importlib.import_module("megatron.training.initialize")
     require("megatron.training.initialize", "_compile_dependencies")
@@ -95,7 +103,9 @@ def _bind_cpu_generator() -> None:
 
 
 def _bind_optimizer() -> None:
-    """Put our Adam where Transformer Engine's or Apex's would be, so that Megatron takes their path through checkpoints."""
+    """Put our Adam where Transformer Engine's or Apex's would be, so that Megatron takes their path through
+    checkpoints.
+    """
     from validator.workload.adam import Adam
 
     optimizer = importlib.import_module("megatron.core.optimizer")
@@ -155,7 +165,8 @@ _BATCH_KEYS = ("tokens", "labels", "loss_mask", "attention_mask", "position_ids"
 
 
 def next_batch(data_iterator: Iterator[Any], model: Any) -> dict[str, Tensor | None]:
-    """The next micro-batch on this rank: read on tensor rank 0, broadcast to the others, ``None`` where a stage needs none.
+    """The next micro-batch on this rank: read on tensor rank 0, broadcast to the others, ``None`` where a stage needs
+    none.
 
     ``tokens``, ``labels``, ``position_ids``: int64 [micro batch, sequence]; ``loss_mask``: float32 of the same shape.
     """
@@ -335,7 +346,9 @@ def owned_shards(optimizer: Any) -> Iterator[OwnedShard]:
 
 def random_tracker_states() -> Mapping[str, Tensor]:
     """States of Megatron's named generators (``model-parallel-rng``, ``expert-parallel-rng``, …)."""
-    states: Mapping[str, Tensor] = require("megatron.core.tensor_parallel.random", "get_cuda_rng_tracker")().get_states()
+    states: Mapping[str, Tensor] = require(
+        "megatron.core.tensor_parallel.random", "get_cuda_rng_tracker"
+    )().get_states()
     return states
 
 
@@ -355,7 +368,9 @@ class RouterLosses:
         record = tracker_class.record
         self._recorded: dict[tuple[str, int], None] = {}
 
-        def observed_record(tracker: Any, name: str, value: Tensor, layer_number: int, *args: Any, **kwargs: Any) -> Any:
+        def observed_record(
+            tracker: Any, name: str, value: Tensor, layer_number: int, *args: Any, **kwargs: Any
+        ) -> Any:
             if layer_number is not None:
                 self._recorded[name, int(layer_number)] = None
             return record(tracker, name, value, layer_number, *args, **kwargs)

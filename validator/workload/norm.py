@@ -11,8 +11,8 @@ from torch import Tensor
 class RMSNorm(torch.nn.Module):
     """RMS norm with statistics in float32, on any device, with sequence parallelism.
 
-    Megatron's own wrapper refuses sequence parallelism; the weight only has to be marked, so that its gradient is summed over
-    the tensor-parallel ranks.
+    Megatron's own wrapper refuses sequence parallelism; the weight only has to be marked, so that its gradient is
+    summed over the tensor-parallel ranks.
     """
 
     def __init__(self, config: Any, hidden_size: int, eps: float = 1e-5, **_: Any) -> None:

@@ -25,7 +25,9 @@ class Samples:
         self._directory = directory
 
     def hand_over(self, moment: Moment, group: Group, leaves: Sequence[Leaf], digester: Digester) -> None:
-        """Write the picked leaf of this group at this moment, if there is one: ``.bin`` its bytes, ``.json`` its key."""
+        """Write the picked leaf of this group at this moment, if there is one: ``.bin`` its bytes, ``.json`` its
+        key.
+        """
         sample = self._wanted.get((str(moment), str(group)))
         if sample is None or not leaves:
             return
@@ -44,12 +46,16 @@ class Samples:
 
 
 def flip_and_restore(
-    group: Group, seed: int, collect: Callable[[], list[Leaf]], record: Callable[[list[Leaf]], GroupRecord], before: GroupRecord
+    group: Group,
+    seed: int,
+    collect: Callable[[], list[Leaf]],
+    record: Callable[[list[Leaf]], GroupRecord],
+    before: GroupRecord,
 ) -> dict[str, Any]:
     """Flip one bit of one leaf where it lives, fingerprint the group anew, flip it back, and fingerprint it once more.
 
-    States that are read as copies (random number generators, counters) are flipped in the copy. Returns the leaf's name and the
-    group's digests ``before``, ``after`` and ``restored``, in hex.
+    States that are read as copies (random number generators, counters) are flipped in the copy. Returns the leaf's
+    name and the group's digests ``before``, ``after`` and ``restored``, in hex.
     """
     leaves = collect()
     candidates = [index for index, leaf in enumerate(leaves) if _bytes_of(leaf)]

@@ -1,8 +1,8 @@
 """Fingerprints of one rank as training goes: when each state group is read, and what is written.
 
 ``batch`` is digested as the forward pass is given it; ``gradients`` and ``gathered_parameters`` at entry to
-``optimizer.step()``, when the gradients are reduced and every forward pass of the step has consumed the parameters; ``metrics``
-when ``train_step`` returns; the persistent groups when the loop next reaches ``train_step``, or ends.
+``optimizer.step()``, when the gradients are reduced and every forward pass of the step has consumed the parameters;
+``metrics`` when ``train_step`` returns; the persistent groups when the loop next reaches ``train_step``, or ends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from validator.workload.step_metrics import StepMetrics
 
 
 class Recorder:
-    """Writes one rank's trajectory. Reads what it observes and changes nothing, but for one bit, flipped and flipped back, at the end."""
+    """Writes one rank's trajectory. Reads what it observes and changes nothing, but for one bit, flipped and flipped
+    back, at the end.
+    """
 
     def __init__(self, request: LaunchRequest, rank: int) -> None:
         self.request = request
@@ -53,7 +55,9 @@ class Recorder:
 
     def hooks(self) -> megatron_internals.Hooks:
         """What Megatron's training loop has to call."""
-        return megatron_internals.Hooks(self.on_setup, self.before_step, self.before_update, self.after_step, self.on_end)
+        return megatron_internals.Hooks(
+            self.on_setup, self.before_step, self.before_update, self.after_step, self.on_end
+        )
 
     def on_setup(self, model: list[Any], optimizer: Any, scheduler: Any, args: Any) -> None:
         """Model and optimizer are built, and restored where the launch loads a checkpoint."""
@@ -160,7 +164,9 @@ class Recorder:
         name = names[self.request.flips % len(names)]
         metric = self._step_metrics[name]
         width = 4 * len(metric.bits)
-        flipped = Metric(metric.dtype, f"{int(metric.bits, 16) ^ (1 << (self.request.flips // 7 % width)):0{len(metric.bits)}x}")
+        flipped = Metric(
+            metric.dtype, f"{int(metric.bits, 16) ^ (1 << (self.request.flips // 7 % width)):0{len(metric.bits)}x}"
+        )
         after = metric_record({**self._step_metrics, name: flipped}, table)
         self._flips[Group.METRICS] = {
             "leaf": name,

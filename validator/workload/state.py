@@ -60,7 +60,9 @@ class TrainingState:
         }
 
     def leaves(self, group: Group) -> list[Leaf]:
-        """The group's leaves as they are now. ``gradients`` and ``gathered_parameters`` mean something only just before an update."""
+        """The group's leaves as they are now. ``gradients`` and ``gathered_parameters`` mean something only just
+        before an update.
+        """
         return list(self._collectors[group]())
 
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
@@ -107,7 +109,9 @@ class TrainingState:
     def _optimizer(self) -> Iterator[Leaf]:
         for name, shard, span in self._shards:
             for key, value in shard.state.items():
-                yield Leaf(f"{name}/{key}", value, span) if isinstance(value, Tensor) else number(f"{name}/{key}", value)
+                yield (
+                    Leaf(f"{name}/{key}", value, span) if isinstance(value, Tensor) else number(f"{name}/{key}", value)
+                )
         for position, one in enumerate(megatron_internals.inner_optimizers(self.optimizer)):
             for index, group in enumerate(one.optimizer.param_groups):
                 for key, value in group.items():
@@ -123,7 +127,7 @@ class TrainingState:
 
     def _rng(self) -> Iterator[Leaf]:
         yield Leaf("python", repr(random.getstate()).encode())
-        algorithm, keys, position, has_gauss, gauss = numpy.random.get_state()  # noqa: NPY002 - the state that Megatron saves
+        algorithm, keys, position, has_gauss, gauss = numpy.random.get_state()
         yield Leaf("numpy", keys.tobytes() + repr((algorithm, position, has_gauss, gauss)).encode())
         yield Leaf("cpu", torch.get_rng_state())
         yield Leaf("device", torch.cuda.get_rng_state())

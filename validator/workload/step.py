@@ -17,7 +17,9 @@ _loss_observers: list[Callable[[Tensor], None]] = []
 
 
 def observe(on_batch: Callable[[dict[str, Tensor | None]], None], on_loss: Callable[[Tensor], None]) -> None:
-    """Let the recorder see every micro-batch's tensors and its (loss sum, token count), a float32 tensor of shape [2]."""
+    """Let the recorder see every micro-batch's tensors and its (loss sum, token count), a float32 tensor of shape
+    [2].
+    """
     _batch_observers.append(on_batch)
     _loss_observers.append(on_loss)
 

@@ -31,8 +31,9 @@ class StepMetrics:
     * ``lm_loss_sum.M``, ``tokens.M``: this rank's own sums for micro-batch M, as the loss function computes them
     * ``mtp_loss.D``: this rank's mean over micro-batches for depth D
     * ``seq_load_balancing_loss.layerL`` and its like: this rank's mean over micro-batches for layer L
-    * ``training_loss``: LM loss + scaled multi-token-prediction losses + scaled router losses, in this order, in float64: the
-      terms that this rank holds. Megatron has no such number: its other losses enter through autograd only.
+    * ``training_loss``: LM loss + scaled multi-token-prediction losses + scaled router losses, in this order, in
+      float64: the terms that this rank holds. Megatron has no such number: its other losses enter through autograd
+      only.
     * ``grad_norm``, ``learning_rate``, ``loss_scale``, ``skipped``, ``tokens``
     """
 
@@ -75,7 +76,9 @@ class StepMetrics:
         metrics["training_loss"] = Metric.of(training_loss)
 
         if gradient_norm is not None:
-            metrics["grad_norm"] = metric_of(gradient_norm if isinstance(gradient_norm, Tensor) else float(gradient_norm))
+            metrics["grad_norm"] = metric_of(
+                gradient_norm if isinstance(gradient_norm, Tensor) else float(gradient_norm)
+            )
         metrics["learning_rate"] = Metric.of(megatron_internals.learning_rate(self._optimizer))
         metrics["loss_scale"] = metric_of(self._optimizer.get_loss_scale())
         metrics["skipped"] = Metric.of(int(skipped), "int64")

@@ -1,7 +1,7 @@
 """The CPU in the role of the CUDA device.
 
-Megatron asks for CUDA tensors, streams, events and generators by name. Here a tensor "on CUDA" is a CPU tensor, streams do
-nothing, and the device's generator is a state of its own beside the CPU's (see ``generators``), as on a GPU.
+Megatron asks for CUDA tensors, streams, events and generators by name. Here a tensor "on CUDA" is a CPU tensor,
+streams do nothing, and the device's generator is a state of its own beside the CPU's (see ``generators``), as on a GPU.
 """
 
 from __future__ import annotations
@@ -122,7 +122,12 @@ def _all_to_all_with_list_sizes(original: Any) -> Any:
         return sizes.tolist() if isinstance(sizes, torch.Tensor) else sizes
 
     def all_to_all_single(
-        output: Any, input: Any, output_split_sizes: Any = None, input_split_sizes: Any = None, *args: Any, **kwargs: Any
+        output: Any,
+        input: Any,
+        output_split_sizes: Any = None,
+        input_split_sizes: Any = None,
+        *args: Any,
+        **kwargs: Any,
     ) -> Any:
         return original(output, input, as_list(output_split_sizes), as_list(input_split_sizes), *args, **kwargs)
 

@@ -1,8 +1,9 @@
 """Two generators on one CPU: the CPU's own and the device's.
 
-On a GPU, model building and dropout draw from the device's generator while data loading and checkpointing see the CPU's.
-PyTorch's one default generator plays both: it holds one state, the other waits in a stash. ``on_device()`` swaps them around
-the calls that run on the device; reading, seeding and setting either one goes to wherever it is at that moment.
+On a GPU, model building and dropout draw from the device's generator while data loading and checkpointing see the
+CPU's. PyTorch's one default generator plays both: it holds one state, the other waits in a stash. ``on_device()``
+swaps them around the calls that run on the device; reading, seeding and setting either one goes to wherever it is at
+that moment.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ def chunk_scan(
     """Chunked scan of h_t = exp(dt_t A) h_{t-1} + dt_t B_t x_t, y_t = C_t h_t + D x_t, gated by silu(z).
 
     Shapes: ``x`` and ``z`` [batch, length, heads, headdim], ``dt`` [batch, length, heads], ``A`` [heads] (negative),
-    ``B`` and ``C`` [batch, length, groups, state], ``D`` [heads] or [heads, headdim], ``dt_bias`` [heads]. Everything is
-    computed in float32; the result has ``x``'s shape and dtype.
+    ``B`` and ``C`` [batch, length, groups, state], ``D`` [heads] or [heads, headdim], ``dt_bias`` [heads]. Everything
+    is computed in float32; the result has ``x``'s shape and dtype.
     """
     batch, length, heads, headdim = x.shape
     per_group = heads // B.shape[2]
@@ -53,7 +53,9 @@ def chunk_scan(
     padding = chunks * chunk - length
 
     def blocks(tensor: Tensor) -> Tensor:
-        """[batch, length, heads, ...] -> [batch, heads, chunks, chunk, ...]; padded steps have dt = 0 and change nothing."""
+        """[batch, length, heads, ...] -> [batch, heads, chunks, chunk, ...]; padded steps have dt = 0 and change
+        nothing.
+        """
         padded = F.pad(tensor, [0, 0] * (tensor.dim() - 2) + [0, padding]) if padding else tensor
         return padded.reshape(batch, chunks, chunk, *tensor.shape[2:]).transpose(2, 3).transpose(1, 2)
 
@@ -103,10 +105,14 @@ def split_conv_scan(
 ) -> Tensor:
     """Mamba-2's inner part between its two projections: split, causal convolution, scan, gate.
 
-    ``zxbcdt``: [batch, length, 2 · inner + 2 · groups · state + heads]; ``conv1d_weight``: [inner + 2 · groups · state, width].
-    Returns [batch, length, inner] in ``zxbcdt``'s dtype.
+    ``zxbcdt``: [batch, length, 2 · inner + 2 · groups · state + heads]; ``conv1d_weight``: [inner + 2 · groups ·
+    state, width]. Returns [batch, length, inner] in ``zxbcdt``'s dtype.
     """
-    if seq_idx is not None or any(value is not None for value in unsupported.values()) or activation not in ("silu", "swish"):
+    if (
+        seq_idx is not None
+        or any(value is not None for value in unsupported.values())
+        or activation not in ("silu", "swish")
+    ):
         raise ValueError("the CPU state-space scan supports neither packed sequences nor a fused norm or projection")
     heads = A.shape[0]
     if headdim is None:
