@@ -84,6 +84,11 @@ def _launching(sub: argparse.ArgumentParser) -> None:
 def _check(sub: argparse.ArgumentParser) -> None:
     _launching(sub)
     sub.add_argument("--keep-going", action="store_true", help="run the later gates although an earlier one fails")
+    sub.add_argument(
+        "--base",
+        metavar="REV",
+        help="take policy, waivers and golden from this commit; the computation stays the work tree's",
+    )
     sub.add_argument("--json", metavar="FILE", help="write the report as JSON")
     sub.add_argument("--markdown", metavar="FILE", help="write the report as Markdown")
     sub.add_argument("--junit", metavar="FILE", help="write the report as JUnit XML")

@@ -210,6 +210,7 @@ def _order(options: argparse.Namespace) -> Order:
     from validator.check.out import default_out
     from validator.check.run import Order
 
+    revision = getattr(options, "base", None)
     pipeline = _pipeline(options)
     store = _store(options)
     changes = _pairs("--env", options.env)
@@ -218,10 +219,17 @@ def _order(options: argparse.Namespace) -> Order:
         if options.out
         else default_out(Path.cwd(), pipeline.name, datetime.now().astimezone())
     )
+    base = None
+    if revision is not None:
+        from validator.check.base import read_base
+        from validator.check.run import refuse_used
+
+        refuse_used(out)
+        pipeline, base = read_base(options.pipeline, _root(), revision, out / "base")
     return Order(
         pipeline=pipeline, out=out, goldens=store.root, changes=changes, python=options.python,
         megatron=Path(options.megatron) if options.megatron else None, keep_going=getattr(options, "keep_going", False),
-        switches=_pairs("--switch", options.switch),
+        switches=_pairs("--switch", options.switch), base=base,
     )  # fmt: skip
 
 

@@ -6,13 +6,14 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from validator.check.base import Base
 from validator.check.findings import environment_rows, step_rows
 from validator.check.run import Findings, Order
-from validator.check.verdict import SENTENCES, headline
+from validator.check.verdict import REBASELINE, SENTENCES, headline
 from validator.environment import Environment
 from validator.errors import TrajectoryError
 from validator.golden import Golden
-from validator.report.model import EnvironmentDifferenceRow, GateReport, Outcome, Report, Verdict
+from validator.report.model import EnvironmentDifferenceRow, GateReport, Outcome, PolicyChangeRow, Report, Verdict
 
 
 def build_report(findings: Findings) -> Report:
@@ -28,7 +29,7 @@ def build_report(findings: Findings) -> Report:
         started=findings.started.isoformat(timespec="seconds"),
         seconds=findings.seconds,
         gates=findings.gates,
-        golden=_golden(findings.golden),
+        golden=golden_facts(findings.golden),
         environment_difference=_difference(findings.golden, findings.environment),
         unexercised=findings.unexercised,
         unused_waivers=findings.book.unused() if _resume_ran(findings.gates) else (),
@@ -41,7 +42,16 @@ def build_report(findings: Findings) -> Report:
         next_step=_next_step(verdict, order, suggestion),
         out=str(order.out),
         environment=findings.environment.to_json() if findings.environment is not None else {},
+        base="" if order.base is None else order.base.revision,
+        policy_changes=policy_rows(order.base),
+        new_golden=golden_facts(findings.new_golden),
     )
+
+
+def policy_rows(base: Base | None) -> tuple[PolicyChangeRow, ...]:
+    """What the change does to the policy, which has no effect on its own check."""
+    changes = () if base is None else base.policy_changes
+    return tuple(PolicyChangeRow(change.key, change.before, change.after) for change in changes)
 
 
 def command_line(order: Order) -> str:
@@ -49,6 +59,8 @@ def command_line(order: Order) -> str:
     words = ["validator", "check", _named(order)]
     if order.goldens.resolve() != order.pipeline.file.resolve().parent.parent / "golden":
         words += ["--golden", str(order.goldens)]
+    if order.base is not None:
+        words += ["--base", order.base.revision]
     for name, value in order.changes.items():
         words += ["--env", f"{name}={value}"]
     if order.python is not None:
@@ -72,10 +84,15 @@ def _sentence(verdict: Verdict, gates: tuple[GateReport, ...]) -> str:
         errors = [gate for gate in gates if gate.outcome is Outcome.ERROR]
         if errors:
             return next((gate.sentence for gate in errors if gate.required), errors[0].sentence)
+    if verdict is Verdict.CHANGED:
+        brought = [gate for gate in gates if gate.name == REBASELINE and gate.outcome is Outcome.FAILS]
+        if brought:
+            return brought[0].sentence
     return SENTENCES[verdict]
 
 
-def _golden(golden: Golden | None) -> Mapping[str, object] | None:
+def golden_facts(golden: Golden | None) -> Mapping[str, object] | None:
+    """What a golden's record says."""
     if golden is None:
         return None
     record = golden.record
@@ -86,6 +103,8 @@ def _golden(golden: Golden | None) -> Mapping[str, object] | None:
         "reason": record.reason,
         "launches": record.launches,
         "supersedes": record.supersedes,
+        "requester": record.requester,
+        "drift": {name: drift.largest for name, drift in record.drift.items()},
         "folder": str(golden.folder),
     }
 

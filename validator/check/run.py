@@ -11,10 +11,12 @@ from typing import final
 
 from validator.check import gates, plan
 from validator.check.arguments import launch_variables
+from validator.check.base import Base
 from validator.check.launches import Launched, Launches, Standing, against
 from validator.check.preflight import check_data, check_variables
+from validator.check.rebaseline import InvalidGoldenError, invalid_gate, rebaseline_gate, settle, valid_golden
 from validator.check.recorder import unexercised
-from validator.check.verdict import GOLDEN, RECORDER, REPEATABILITY, RESUME
+from validator.check.verdict import GOLDEN, REBASELINE, RECORDER, REPEATABILITY, RESUME
 from validator.check.waivers import WaiverBook
 from validator.environment import Environment, hardware_class, observe_host
 from validator.errors import LaunchError, TrajectoryError, UsageError
@@ -44,6 +46,12 @@ class Order:
     megatron: Path | None = None
     keep_going: bool = False
     switches: Mapping[str, object] = field(default_factory=dict)
+    base: Base | None = None
+
+    @property
+    def compared_with(self) -> Path:
+        """The golden store that the reference launch is compared with: the base revision's, where one is given."""
+        return self.goldens if self.base is None else self.base.goldens.root
 
     @property
     def stamps(self) -> tuple[str, ...]:
@@ -65,6 +73,7 @@ class Findings:
     reference: Launched | None
     environment: Environment | None
     book: WaiverBook
+    new_golden: Golden | None
     unexercised: tuple[str, ...]
     launches: Launches
 
@@ -79,8 +88,8 @@ def prepare(order: Order, executor: Executor, progress: Progress) -> Launches:
     check_data(computation)
     key = hardware_class(computation, observe_host())
     interpreter = find_interpreter(order.python)
-    if order.out.exists() and (not order.out.is_dir() or any(order.out.iterdir())):
-        raise UsageError(f"{order.out} is not an empty folder; change --out.")
+    if order.base is None:
+        refuse_used(order.out)
     try:
         order.out.mkdir(parents=True, exist_ok=True)
         surroundings = surround(order.out / "kit", interpreter, order.megatron, variables, order.changes)
@@ -91,6 +100,12 @@ def prepare(order: Order, executor: Executor, progress: Progress) -> Launches:
         pipeline=order.pipeline, hardware_class=key, surroundings=surroundings, executor=executor, out=order.out,
         progress=progress, total=1 + len(chain), stamps=order.stamps, switches=order.switches,
     )  # fmt: skip
+
+
+def refuse_used(out: Path) -> None:
+    """Raise ``UsageError`` where the folder for a check's files is no new or empty one."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{out} is not an empty folder; change --out.")
 
 
 def _chain(pipeline: Pipeline) -> tuple[plan.LaunchPlan, ...]:
@@ -113,8 +128,9 @@ class Check:
         self._gates: dict[str, GateReport] = {}
         self._requirements = policy.gates
         self._book = WaiverBook(RESUME, policy.waivers, self._started.date())
-        self._store = GoldenStore(order.goldens)
+        self._store = GoldenStore(order.compared_with)
         self._golden: Golden | None = None
+        self._new_golden: Golden | None = None
         self._done: list[Launched] = []
 
     def run(self) -> Findings:
@@ -147,13 +163,35 @@ class Check:
                 GOLDEN,
                 started,
             )
+            self._look_at_new_golden(reference)
         return True
+
+    def _look_at_new_golden(self, reference: Launched) -> None:
+        """The golden that the change brings, if it brings one, takes the place of the base's where it is valid."""
+        base, key = self._order.base, (self._order.pipeline.name, self._launches.hardware_class)
+        head = GoldenStore(self._order.goldens)
+        if base is None or not base.changes_golden(head, *key):
+            return
+        off = self._gate(RESUME) is Requirement.OFF
+        try:
+            self._new_golden = new = valid_golden(head, *key, self._golden, resume_is_off=off)
+        except InvalidGoldenError as error:
+            self._gates[REBASELINE] = invalid_gate(error)
+            return
+        self._judge(lambda: rebaseline_gate(new, reference.trajectory), REBASELINE)
+        if self._gates[REBASELINE].outcome is Outcome.HOLDS:
+            self._gates[GOLDEN] = replace(self._gates[GOLDEN], required=False)
+
+    @property
+    def _is_rebaselined(self) -> bool:
+        gate = self._gates.get(REBASELINE)
+        return gate is not None and gate.outcome is Outcome.HOLDS
 
     def _repeatability(self) -> bool:
         """Needs a launch of its own only where the golden does not already agree."""
-        if not self._on(REPEATABILITY):
+        if not self._on(REPEATABILITY) and not self._is_rebaselined:
             return self._goes_on()
-        required = self._required(REPEATABILITY)
+        required = self._required(REPEATABILITY) or self._is_rebaselined
         reference = self._done[0].trajectory
         golden = self._gates.get(GOLDEN)
         if self._golden is not None and golden is not None and golden.outcome is Outcome.HOLDS:
@@ -177,7 +215,7 @@ class Check:
         chain = _chain(self._order.pipeline)
         if not chain:
             return True
-        required = self._required(RESUME)
+        required = self._required(RESUME) or self._is_rebaselined
         waived = frozenset(waiver.group for waiver in self._book.waivers)
 
         def walk() -> GateReport:
@@ -229,18 +267,24 @@ class Check:
         if self._done:
             self._gates[RECORDER] = gates.recorder_gate([launched.proof for launched in self._done], still)
         reference = self._done[0] if self._done else None
+        if REBASELINE in self._gates:
+            off = self._gate(RESUME) is Requirement.OFF
+            others = self._gates.get(REPEATABILITY), self._gates.get(RESUME)
+            self._gates[REBASELINE] = settle(self._gates[REBASELINE], *others, off=off)
+        names = [name for name in (GOLDEN, REBASELINE) if name == GOLDEN or name in self._gates]
         return Findings(
             order=self._order,
             hardware_class=self._launches.hardware_class,
             started=self._started,
             seconds=time.monotonic() - self._clock,
             gates=tuple(
-                self._gates.get(name) or self._idle(name) for name in (GOLDEN, REPEATABILITY, RESUME, RECORDER)
+                self._gates.get(name) or self._idle(name) for name in (*names, REPEATABILITY, RESUME, RECORDER)
             ),
             golden=self._golden,
             reference=reference,
             environment=reference.environment if reference is not None else None,
             book=self._book,
+            new_golden=self._new_golden,
             unexercised=still,
             launches=self._launches,
         )

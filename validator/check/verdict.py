@@ -10,6 +10,7 @@ GOLDEN = "golden"
 REPEATABILITY = "repeatability"
 RESUME = "resume"
 RECORDER = "recorder"
+REBASELINE = "rebaseline"
 
 
 def headline(gates: Sequence[GateReport]) -> Verdict:
@@ -17,7 +18,7 @@ def headline(gates: Sequence[GateReport]) -> Verdict:
 
     A golden mismatch is ``changed`` only where repeatability holds or is switched off: without that answer it may as
     well be nondeterminism, so it is ``error``. With nothing to go by at all (every gate off) the answer is ``error``
-    too.
+    too. The gate of a golden that comes with a change takes the golden gate's place, which is advisory then.
     """
     by_name: Mapping[str, GateReport] = {gate.name: gate for gate in gates}
     recorder = by_name.get(RECORDER)
@@ -33,16 +34,22 @@ def headline(gates: Sequence[GateReport]) -> Verdict:
         return Verdict.NONDETERMINISTIC
     if golden_fails and (repeatability is None or repeatability.outcome in {Outcome.HOLDS, Outcome.NOT_RUN}):
         return Verdict.CHANGED
-    required = [gate for gate in gates if gate.required]
+    rebaseline = by_name.get(REBASELINE)
+    brings = rebaseline is not None and rebaseline.outcome
+    required = [gate for gate in gates if gate.required and gate.name != REBASELINE]
     resume = by_name.get(RESUME)
     if resume is not None and resume.required and resume.outcome is Outcome.FAILS:
         return Verdict.RESUME_BROKEN
     if golden_fails or any(gate.outcome is Outcome.ERROR for gate in required):
         return Verdict.ERROR
+    if brings is Outcome.FAILS:
+        return Verdict.CHANGED  # the golden that would be in force is not what is computed
     if any(gate.outcome is Outcome.NO_BASELINE for gate in required):
         return Verdict.NO_BASELINE
     if not required or any(gate.outcome is not Outcome.HOLDS for gate in required):
         return Verdict.ERROR
+    if brings is Outcome.HOLDS and golden is not None and golden.outcome is not Outcome.HOLDS:
+        return Verdict.REBASELINED
     return Verdict.PASS
 
 

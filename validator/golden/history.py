@@ -83,11 +83,35 @@ class Repository:
         except NoHistoryError:
             return None
 
+    def resolve(self, revision: str) -> str:
+        """The commit that ``revision`` names, 40 or 64 hexadecimal digits; raises ``NoHistoryError``."""
+        try:
+            found = _git(self.top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        except NoHistoryError:
+            raise NoHistoryError(f"{revision!r} names no commit in {self.top}; fetch it, or name another.") from None
+        return found.decode().strip()
+
+    def merge_base(self, base: str, head: str) -> str:
+        """The commit at which ``head`` parted from ``base``; ``base`` itself where the history does not tell."""
+        try:
+            return _git(self.top, "merge-base", base, head).decode().strip()
+        except NoHistoryError:
+            return base
+
+    def changed(self, before: str, after: str) -> dict[str, str]:
+        """Paths from the top that differ between two commits -> ``A`` added, ``D`` deleted, ``M`` modified."""
+        text = os.fsdecode(_git(self.top, "diff", "--name-status", "--no-renames", "-z", before, after, "--"))
+        fields = text.split("\0")
+        return {path: status[:1] for status, path in zip(fields[::2], fields[1::2], strict=False)}
+
     def extract(self, revision: str, folder: Path, target: Path) -> None:
-        """Write the files below ``folder`` at ``revision`` to ``target``."""
+        """Write the files below ``folder`` at ``revision`` to ``target``; what is no plain file there is left out."""
         prefix = self._relative(folder) + "/"
-        names = _git(self.top, "ls-tree", "-r", "-z", "--name-only", revision, "--", prefix)
-        for name in filter(None, os.fsdecode(names).split("\0")):
+        entries = _git(self.top, "ls-tree", "-r", "-z", revision, "--", prefix)
+        for entry in filter(None, os.fsdecode(entries).split("\0")):
+            mode, _, name = entry.partition("\t")
+            if not mode.startswith("100"):
+                continue  # a link or a submodule: nothing of ours is one
             path = target / name.removeprefix(prefix)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(_git(self.top, "show", f"{revision}:{name}"))

@@ -1,6 +1,7 @@
 """The pipeline's model; reads and validates pipelines/*.yaml."""
 
 from validator.pipeline.find import find_pipelines, load_pipeline
+from validator.pipeline.limits import Limits
 from validator.pipeline.model import (
     STEPS_PAST_SAVE,
     Computation,
@@ -15,7 +16,10 @@ from validator.pipeline.model import (
     Spec,
     TokenFiles,
 )
+from validator.pipeline.policy_changes import PolicyChange, policy_changes
+from validator.pipeline.reading import read_pipeline
 from validator.pipeline.suggest import suggest_waivers
+from validator.pipeline.triggers import Triggers
 from validator.pipeline.waivers import Finding, Sighting, Span, Waiver
 
 __all__ = [
@@ -25,8 +29,10 @@ __all__ = [
     "Device",
     "Finding",
     "Gate",
+    "Limits",
     "Pipeline",
     "Policy",
+    "PolicyChange",
     "Requirement",
     "Save",
     "SaveMode",
@@ -34,8 +40,11 @@ __all__ = [
     "Span",
     "Spec",
     "TokenFiles",
+    "Triggers",
     "Waiver",
     "find_pipelines",
     "load_pipeline",
+    "policy_changes",
+    "read_pipeline",
     "suggest_waivers",
 ]

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from validator.pipeline.limits import Limits
+from validator.pipeline.triggers import Triggers
 from validator.pipeline.waivers import Waiver
 
 
@@ -134,6 +136,8 @@ class Policy:
     saves: tuple[Save, ...]
     launch_seconds: int
     waivers: tuple[Waiver, ...]
+    triggers: Triggers = Triggers()
+    limits: Limits = Limits()
 
 
 @dataclass(frozen=True, slots=True)

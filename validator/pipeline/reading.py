@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from validator.pipeline.arguments import check, split
 from validator.pipeline.document import Item, Mapping, Place, read_document, shown
+from validator.pipeline.limits import Limits
 from validator.pipeline.model import (
     Computation,
     Corpus,
@@ -21,6 +24,7 @@ from validator.pipeline.model import (
     TokenFiles,
 )
 from validator.pipeline.rules import check_computation, check_policy, check_waivers
+from validator.pipeline.triggers import Triggers
 from validator.pipeline.waivers import Sighting, Span, Waiver
 from validator.trajectory.groups import Group
 
@@ -29,6 +33,11 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DIGEST = re.compile(r"[0-9a-f]{32}")
 _MAXIMUM_SEED = 2**31 - 1
 _DEFAULT_LAUNCH_SECONDS = 600
+
+_SWITCH = {"true": True, "false": False}
+
+#: Keys of ``policy.limits`` that are whole numbers from 1.
+_COUNTED_LIMITS = ("memory_gibibytes", "shared_memory_gibibytes", "scratch_gibibytes", "disk_gibibytes", "processes")
 
 #: Variables that the launch sets itself -> what to use instead.
 _OWNED_VARIABLES = {"PYTHONPATH": "use --megatron to put a Megatron in front"} | dict.fromkeys(
@@ -40,9 +49,18 @@ _OWNED_VARIABLES = {"PYTHONPATH": "use --megatron to put a Megatron in front"} |
 _MAXIMUM_NODES = 1
 
 
-def read_pipeline(file: Path) -> Pipeline:
-    """The pipeline that ``file`` holds; raises ``UsageError`` with one sentence for the first thing wrong with it."""
-    top = read_document(file).mapping(["name", "description", "computation", "policy"])
+_PARTS = ("name", "description", "computation", "policy")
+
+#: A label of a runner, as GitHub has them.
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def read_pipeline(file: Path, policy_from: Path | None = None) -> Pipeline:
+    """The pipeline that ``file`` holds; raises ``UsageError`` with one sentence for the first thing wrong with it.
+
+    With ``policy_from`` the policy is that of another version of the file, and the file's own is not looked at.
+    """
+    top = read_document(file).mapping(_PARTS)
     name = top["name"].text()
     if not NAME.fullmatch(name):
         top["name"].place.refuse(
@@ -51,7 +69,8 @@ def read_pipeline(file: Path) -> Pipeline:
     if name != file.stem:
         top["name"].place.refuse(f"is {shown(name)}; accepted is the file's own name, {file.stem!r}")
     computation = _computation(top["computation"])
-    policy = _policy(top["policy"], computation)
+    other = top if policy_from is None else read_document(policy_from).mapping(_PARTS)
+    policy = _policy(other["policy"], computation)
     return Pipeline(name, top["description"].text(), computation, policy, file)
 
 
@@ -122,7 +141,7 @@ def _variables(item: Item) -> dict[str, str]:
 
 
 def _policy(item: Item, computation: Computation) -> Policy:
-    values = item.mapping([], ["gates", "resume", "limits", "waivers"])
+    values = item.mapping([], ["gates", "resume", "limits", "waivers", "triggers"])
     gates = dict.fromkeys(Gate, Requirement.REQUIRED)
     if "gates" in values:
         chosen = values["gates"].mapping([], list(Gate))
@@ -131,14 +150,45 @@ def _policy(item: Item, computation: Computation) -> Policy:
     if "resume" in values:
         listed = values["resume"].mapping(["saves"])["saves"].items()
         saves = tuple(_save(save.mapping(["step", "mode"]), computation) for save in listed)
-    seconds = _DEFAULT_LAUNCH_SECONDS
+    seconds, limits = _DEFAULT_LAUNCH_SECONDS, Limits()
     if "limits" in values:
-        seconds = values["limits"].mapping(["launch_seconds"])["launch_seconds"].integer(1, 7 * 86_400)
+        bounds = values["limits"].mapping(["launch_seconds"], [item.name for item in fields(Limits)])
+        seconds = bounds["launch_seconds"].integer(1, 7 * 86_400)
+        limits = _limits(bounds)
     check_policy(gates, saves, computation, values)
     waivers = values["waivers"].items() if "waivers" in values else []
-    policy = Policy(gates, saves, seconds, tuple(_waiver(waiver) for waiver in waivers))
+    triggers = _triggers(values["triggers"]) if "triggers" in values else Triggers()
+    policy = Policy(
+        gates, saves, seconds, tuple(_waiver(waiver) for waiver in waivers), triggers=triggers, limits=limits
+    )
     check_waivers(policy, computation, waivers)
     return policy
+
+
+def _limits(values: Mapping) -> Limits:
+    chosen: dict[str, Any] = {name: values[name].integer(1, 4_000_000) for name in _COUNTED_LIMITS if name in values}
+    if "locked_memory" in values:
+        text = values["locked_memory"].raw("true or false")
+        if text not in _SWITCH:
+            values["locked_memory"].place.refuse(f"is {shown(text)}; accepted is true or false")
+        chosen["locked_memory"] = _SWITCH[text]
+    return Limits(**chosen)
+
+
+def _triggers(item: Item) -> Triggers:
+    values = item.mapping([], ["paths", "images", "runner"])
+    default = Triggers()
+    texts = {name: tuple(each.text("a pattern") for each in values[name].items()) for name in values.values}
+    for label, each in zip(
+        texts.get("runner", ()), values["runner"].items() if "runner" in values else (), strict=True
+    ):
+        if not _LABEL.fullmatch(label):
+            each.place.refuse(f"is {shown(label)}; accepted is a runner's label of letters, digits, '.', '_' and '-'")
+    if "runner" in values and not texts["runner"]:
+        values["runner"].place.refuse("is empty; accepted is at least one label")
+    return Triggers(
+        texts.get("paths", default.paths), texts.get("images", default.images), texts.get("runner", default.runner)
+    )
 
 
 def _save(values: Mapping, computation: Computation) -> Save:

@@ -131,6 +131,15 @@ class EnvironmentDifferenceRow:
 
 
 @dataclass(frozen=True, slots=True)
+class PolicyChangeRow:
+    """One value of the policy that the change under test alters; ``None`` where one side lacks it."""
+
+    key: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class GateReport:
     """One gate's outcome, with a sentence for people, and its details; ``seconds`` of wall clock in its launches."""
 
@@ -172,7 +181,8 @@ class Report:
 
     ``started`` is an ISO time in UTC; ``golden`` is what the golden's record says (``None`` without one);
     ``suggested_waivers`` is YAML to paste under ``policy``; ``reproduce`` is one shell line; ``out`` the folder that
-    holds trajectories and logs.
+    holds trajectories and logs. ``base`` is the commit that policy and golden come from, empty where they come from
+    the work tree; ``new_golden`` what the record of a golden says that comes with the change.
     """
 
     verdict: Verdict
@@ -195,6 +205,9 @@ class Report:
     next_step: str = ""
     out: str = ""
     environment: Mapping[str, object] = field(default_factory=dict)
+    base: str = ""
+    policy_changes: tuple[PolicyChangeRow, ...] = ()
+    new_golden: Mapping[str, object] | None = None
 
     @property
     def divergence(self) -> Divergence | None:
