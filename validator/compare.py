@@ -13,12 +13,14 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from validator.comparison import Comparison, Divergence, MetricDifference, MomentPair, Spread
+from validator.comparison import Comparison, Divergence, MetricDifference, MomentPair, Spread, resume_pairs
 from validator.trajectory.differences import Kind, group_differences
-from validator.trajectory.groups import PERSISTENT_GROUPS, Group, Moment, Phase
+from validator.trajectory.groups import Group
 from validator.trajectory.metrics import ulp_distance
 from validator.trajectory.reader import Trajectory
 from validator.trajectory.tally import BlockCounter, Tally
+
+__all__ = ["LISTED", "Waive", "compare", "resume_pairs"]
 
 #: ``Comparison.differences`` lists this many; all of them are counted in ``spread``.
 LISTED = 200
@@ -66,26 +68,6 @@ def compare(
         moments_compared=len(present),
         leaves_compared=leaves,
     )
-
-
-def resume_pairs(reference: Trajectory, segment: Trajectory, restored_step: int) -> list[MomentPair]:
-    """What a launch that restored step ``restored_step`` is compared with: an uninterrupted reference.
-
-    Right after the restore (``setup:k``, ``entry:k``) the groups that outlive a step, with the reference's ``step:k``;
-    every later step in full. A launch from fresh (``restored_step`` 0) is compared moment by moment. ``setup:k`` and
-    the step after it (where the reference has one) are asked for even where the segment lacks them, so that a segment
-    that did not train is seen.
-    """
-    wanted = {*segment.moments, Moment(restored_step, Phase.SETUP)}
-    if Moment(restored_step + 1) in reference.moments:
-        wanted.add(Moment(restored_step + 1))
-    pairs = []
-    for moment in sorted(wanted, key=lambda each: each.order):
-        if moment.phase is Phase.STEP or restored_step == 0:
-            pairs.append(MomentPair(moment, moment))
-        else:
-            pairs.append(MomentPair(Moment(moment.step), moment, PERSISTENT_GROUPS))
-    return pairs
 
 
 def _refusal(expected: Trajectory, observed: Trajectory) -> str | None:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from validator.trajectory.differences import Kind
-from validator.trajectory.groups import Group, Moment
+from validator.trajectory.groups import PERSISTENT_GROUPS, Group, Moment, Phase
 from validator.trajectory.leaves import LeafKey
 from validator.trajectory.metrics import Metric
+from validator.trajectory.reader import Trajectory
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,26 @@ class Comparison:
     def only_names(self) -> bool:
         """Whether all listed differences are of names or order, with equal bits."""
         return bool(self.differences) and all(each.kind in (Kind.RENAMED, Kind.REORDERED) for each in self.differences)
+
+
+def resume_pairs(reference: Trajectory, segment: Trajectory, restored_step: int) -> list[MomentPair]:
+    """What a launch that restored step ``restored_step`` is compared with: an uninterrupted reference.
+
+    Right after the restore (``setup:k``, ``entry:k``) the groups that outlive a step, with the reference's ``step:k``;
+    every later step in full. A launch from fresh (``restored_step`` 0) is compared moment by moment. ``setup:k`` and
+    the step after it (where the reference has one) are asked for even where the segment lacks them, so that a segment
+    that did not train is seen.
+    """
+    wanted = {*segment.moments, Moment(restored_step, Phase.SETUP)}
+    if Moment(restored_step + 1) in reference.moments:
+        wanted.add(Moment(restored_step + 1))
+    pairs = []
+    for moment in sorted(wanted, key=lambda each: each.order):
+        if moment.phase is Phase.STEP or restored_step == 0:
+            pairs.append(MomentPair(moment, moment))
+        else:
+            pairs.append(MomentPair(Moment(moment.step), moment, PERSISTENT_GROUPS))
+    return pairs
 
 
 def _form(key: LeafKey | None) -> str:
