@@ -11,8 +11,8 @@ from validator.check.plan import LaunchPlan
 from validator.check.recorder import Proof
 from validator.check.verdict import GOLDEN, RECORDER, REPEATABILITY, RESUME
 from validator.check.waivers import WaiverBook
-from validator.compare import compare, resume_pairs
-from validator.comparison import Comparison
+from validator.compare import compare
+from validator.comparison import Comparison, resume_pairs
 from validator.report.model import GateReport, Outcome
 from validator.report.text import counted
 from validator.trajectory.reader import Trajectory
