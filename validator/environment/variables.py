@@ -60,6 +60,9 @@ NAMES: frozenset[str] = frozenset(
 #: Set anew for every launch by torchrun, so that they say nothing about the environment.
 _PER_LAUNCH = ("TORCHELASTIC_", "TORCH_NCCL_ASYNC_ERROR_HANDLING")
 
+#: Endings of variables that name a folder for intermediate results.
+_PLACES = ("_CACHE_DIR", "_DUMP_DIR", "_TRACE_DIR")
+
 #: Endings of variables of the above libraries that name an interface or what is printed, not how it is computed.
 _HARMLESS_ENDINGS = (
     "_IFNAME",
@@ -84,4 +87,6 @@ def variable_changes_bits(name: str) -> bool:
 
 
 def _is_captured(name: str) -> bool:
-    return not name.startswith(_PER_LAUNCH) and (name in NAMES or name.startswith(PREFIXES))
+    if name.startswith(_PER_LAUNCH) or name.endswith(_PLACES):
+        return False
+    return name in NAMES or name.startswith(PREFIXES)

@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import subprocess
+import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -47,8 +48,23 @@ _NOT_COMPUTATION = frozenset(
     }
 )
 
-#: Parts of our own code that take part in a launch.
-_WORKLOAD_CODE = ("workload", "trajectory", "execute/request.py", "errors.py", "environment")
+#: This project's own package, whose version says nothing about the environment under test.
+_OUR_NAME = "megatron-change-validator"
+
+#: Packages that decide how PyTorch computes, though no module of theirs is imported.
+_ALWAYS = (
+    "nvidia-",
+    "cuda-",
+    "torch",
+    "triton",
+    "megatron",
+    "mkl",
+    "intel-",
+    "mamba",
+    "causal",
+    "transformer",
+    "flash",
+)
 
 
 def write(request: LaunchRequest, args: Any) -> None:
@@ -62,7 +78,7 @@ def collect(args: Any) -> dict[str, Any]:
     """All claims, as JSON values."""
     return {
         "python": platform.python_version(),
-        "packages": {item.metadata["Name"]: item.version for item in metadata.distributions() if item.metadata["Name"]},
+        "packages": packages(),
         "megatron": {"version": megatron_internals.version(), "commit": megatron_commit()},
         "arguments": {
             name: _plain(value) for name, value in sorted(vars(args).items()) if name not in _NOT_COMPUTATION
@@ -111,14 +127,29 @@ def megatron_commit() -> str | None:
     return f"{commit}+dirty" if commit and git("status", "--porcelain", "--untracked-files=no", ".") else commit
 
 
+def packages() -> dict[str, str]:
+    """Versions of the installed packages that take part: those of imported modules, and those that PyTorch's kernels
+    come from.
+    """
+    imported = {name.partition(".")[0] for name in sys.modules}
+    by_module = metadata.packages_distributions()
+    taking_part = {name for module in imported for name in by_module.get(module, ())}
+    found = {}
+    for item in metadata.distributions():
+        name = item.metadata["Name"] or ""
+        vendored = "_vendor" in Path(str(item.locate_file(""))).parts
+        if not vendored and name != _OUR_NAME and (name in taking_part or name.lower().startswith(_ALWAYS)):
+            found.setdefault(name, item.version)  # the first on the path is the one that is imported
+    return found
+
+
 def workload_digest() -> str:
-    """SHA-256 over our own code that takes part in a launch, by relative name and content."""
+    """SHA-256 over the modules of ours that this launch has loaded, by relative name and content."""
     root = Path(str(validator.__file__)).parent
     digest = hashlib.sha256()
-    for part in _WORKLOAD_CODE:
-        place = root / part
-        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
-            digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    files = {Path(str(module.__file__)) for name, module in sys.modules.items() if name.split(".")[0] == root.name}
+    for path in sorted(files):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
 

@@ -21,8 +21,8 @@ TRIED_VERSIONS = ("0.19.0", "0.19.2")
 
 
 def version() -> str:
-    """The version of the Megatron Core that is loaded."""
-    return str(require("megatron.core.package_info", "__version__"))
+    """The version of the Megatron Core that is loaded, without the commit of whatever repository it lies in."""
+    return str(require("megatron.core.package_info", "__version__")).partition("+")[0]
 
 
 def require(module: str, name: str) -> Any:
@@ -62,8 +62,8 @@ def prepare(device: str, on_device: Callable[[], AbstractContextManager[None]] |
     CUDA is not asked for, the device's generator takes part in model building and training steps, Adam and the final
     norm are ours.
     """
-    initialize = importlib.import_module("megatron.training.initialize")
     require("megatron.training.initialize", "_compile_dependencies")
+    initialize = importlib.import_module("megatron.training.initialize")
     initialize._compile_dependencies = lambda: None  # type: ignore[attr-defined]
     if device != "cpu":
         return
@@ -72,8 +72,8 @@ def prepare(device: str, on_device: Callable[[], AbstractContextManager[None]] |
     _bind_optimizer()
     _bind_final_norm()
 
-    training = importlib.import_module("megatron.training.training")
     original_initialize = require("megatron.training.training", "initialize_megatron")
+    training = importlib.import_module("megatron.training.training")
 
     def initialize_without_cuda(*args: Any, **kwargs: Any) -> Any:
         return original_initialize(*args, **{**kwargs, "allow_no_cuda": True})
@@ -93,8 +93,8 @@ def _within(context: Callable[[], AbstractContextManager[None]], function: Calla
 
 def _bind_cpu_generator() -> None:
     """``_set_cuda_rng_state`` goes through a queue that without CUDA is never worked off: every set would be lost."""
-    random = importlib.import_module("megatron.core.tensor_parallel.random")
     require("megatron.core.tensor_parallel.random", "_set_cuda_rng_state")
+    random = importlib.import_module("megatron.core.tensor_parallel.random")
 
     def set_state(new_state: Tensor, device: int = -1, graph_safe: bool = False) -> None:
         torch.cuda.set_rng_state(new_state)
@@ -108,10 +108,10 @@ def _bind_optimizer() -> None:
     """
     from validator.workload.adam import Adam
 
-    optimizer = importlib.import_module("megatron.core.optimizer")
-    distributed = importlib.import_module("megatron.core.optimizer.distrib_optimizer")
     require("megatron.core.optimizer", "USING_PYTORCH_OPTIMIZER")
     require("megatron.core.optimizer.distrib_optimizer", "HAVE_APEX_OR_TE")
+    optimizer = importlib.import_module("megatron.core.optimizer")
+    distributed = importlib.import_module("megatron.core.optimizer.distrib_optimizer")
     optimizer.Adam = Adam  # type: ignore[attr-defined]
     optimizer.USING_PYTORCH_OPTIMIZER = False  # type: ignore[attr-defined]
     distributed.Adam = Adam  # type: ignore[attr-defined]
@@ -123,8 +123,8 @@ def _bind_final_norm() -> None:
     """The hybrid stack builds its last norm from Transformer Engine by name."""
     from validator.workload.norm import RMSNorm
 
-    block = importlib.import_module("megatron.core.models.hybrid.hybrid_block")
     require("megatron.core.models.hybrid.hybrid_block", "TENorm")
+    block = importlib.import_module("megatron.core.models.hybrid.hybrid_block")
     block.TENorm = RMSNorm  # type: ignore[attr-defined]
 
 
@@ -172,8 +172,7 @@ def next_batch(data_iterator: Iterator[Any], model: Any) -> dict[str, Tensor | N
     """
     args = require("megatron.training", "get_args")()
     mpu = require("megatron.core", "mpu")
-    utils = importlib.import_module("megatron.core.utils")
-    vp_stage = utils.get_attr_wrapped_model(model, "vp_stage")
+    vp_stage = require("megatron.core.utils", "get_attr_wrapped_model")(model, "vp_stage")
     predicts = multi_token_prediction_here(vp_stage)
     if not require("megatron.training.utils", "is_first_or_last_pipeline_stage")(vp_stage) and not predicts:
         return dict.fromkeys(_BATCH_KEYS)
@@ -220,11 +219,11 @@ class Hooks:
 
 def observe_training(hooks: Hooks) -> None:
     """Call ``hooks`` from around Megatron's own functions, which it looks up by name at every call."""
-    training = importlib.import_module("megatron.training.training")
     setup = require("megatron.training.training", "setup_model_and_optimizer")
     train_step = require("megatron.training.training", "train_step")
     train = require("megatron.training.training", "train")
     get_args = require("megatron.training", "get_args")
+    training = importlib.import_module("megatron.training.training")
 
     def observed_setup(*args: Any, **kwargs: Any) -> Any:
         model, optimizer, scheduler = setup(*args, **kwargs)
@@ -260,11 +259,19 @@ def observe_training(hooks: Hooks) -> None:
     training.train = observed_train  # type: ignore[attr-defined]
 
 
+def wrap_phases(within: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Replace a micro-batch's forward and backward pass by ``within("forward", …)`` and ``within("backward", …)``."""
+    schedules = importlib.import_module("megatron.core.pipeline_parallel.schedules")
+    for phase in ("forward", "backward"):
+        name = f"{phase}_step"
+        setattr(schedules, name, within(phase, require("megatron.core.pipeline_parallel.schedules", name)))
+
+
 def observe_checkpoints(on_save: Callable[[Mapping[str, Any]], None]) -> None:
     """Call ``on_save`` with the state dictionary of every save, before it is written."""
-    checkpointing = importlib.import_module("megatron.training.checkpointing")
     save = require("megatron.training.checkpointing", "save_checkpoint")
     generate = require("megatron.training.checkpointing", "generate_state_dict")
+    checkpointing = importlib.import_module("megatron.training.checkpointing")
     saving = False
 
     def observed_save(*args: Any, **kwargs: Any) -> Any:
