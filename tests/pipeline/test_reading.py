@@ -37,6 +37,7 @@ def test_a_valid_file_gives_the_model_that_it_describes(tmp_path: Path) -> None:
         Gate.GOLDEN: Requirement.REQUIRED,
         Gate.REPEATABILITY: Requirement.ADVISORY,
         Gate.RESUME: Requirement.REQUIRED,
+        Gate.OVERHEAD: Requirement.OFF,
     }
     assert policy.saves == (Save(3, SaveMode.SYNCHRONOUS), Save(6, SaveMode.ASYNCHRONOUS))
     assert policy.launch_seconds == 300

@@ -62,6 +62,8 @@ class LaunchRequest:
     flips: int | None = None
     stamps: tuple[str, ...] = ()
     switches: Mapping[str, Any] = field(default_factory=dict)
+    measure: str | None = None
+    settings: Mapping[str, bool] = field(default_factory=dict)
 
     @property
     def corpus_prefix(self) -> Path:
@@ -76,6 +78,14 @@ class LaunchRequest:
     def claims_file(self) -> Path:
         """Where rank 0 writes what it claims about its environment."""
         return self.trajectory / "claims.json"
+
+    def measurement_file(self, rank: int) -> Path:
+        """Where a measured launch's rank writes what it measured."""
+        return self.scratch / f"measured-{rank:05d}.json"
+
+    def write_measurement(self, rank: int, content: Mapping[str, Any]) -> None:
+        """Leave what a rank measured, whole or not at all."""
+        _write_whole(self.measurement_file(rank), content)
 
     def coverage_file(self, rank: int) -> Path:
         """What ``write_coverage`` writes."""

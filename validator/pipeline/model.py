@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
 from validator.pipeline.limits import Limits
+from validator.pipeline.overhead import OverheadPolicy
 from validator.pipeline.triggers import Triggers
 from validator.pipeline.waivers import Waiver
 
@@ -49,6 +50,7 @@ class Gate(StrEnum):
     GOLDEN = "golden"
     REPEATABILITY = "repeatability"
     RESUME = "resume"
+    OVERHEAD = "overhead"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,7 @@ class Policy:
     waivers: tuple[Waiver, ...]
     triggers: Triggers = Triggers()
     limits: Limits = Limits()
+    overhead: OverheadPolicy = field(default_factory=OverheadPolicy)
 
 
 @dataclass(frozen=True, slots=True)

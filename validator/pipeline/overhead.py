@@ -1,5 +1,5 @@
-"""What the policy says about the cost of determinism: the budget, how much is measured, and what the fastest default mode
-is. Nothing of it belongs to the computation, so that no golden depends on it.
+"""What the policy says about the cost of determinism: the budget, how much is measured, and what the fastest default
+mode is. Nothing of it belongs to the computation, so that no golden depends on it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _OPTION = re.compile(r"--[a-z0-9][a-z0-9-]*")
 class DefaultArm:
     """How the fastest default mode differs from the computation, beyond what the hardware class brings.
 
-    ``unset`` names variables that it does without, ``variables`` those that it adds or changes; ``without`` names options
-    of Megatron's (with their values) that it drops, ``arguments`` are put at the end of its command line.
+    ``unset`` names variables that it does without, ``variables`` those that it adds or changes; ``without`` names
+    options of Megatron's (with their values) that it drops, ``arguments`` are put at the end of its command line.
     """
 
     unset: tuple[str, ...] = ()
@@ -38,7 +38,8 @@ class OverheadPolicy:
     """How the overhead is measured and judged.
 
     ``budget`` is a fraction of the default arm's step time (0.1: ten per cent). Between ``least_pairs`` and
-    ``most_pairs`` pairs of launches are measured, each of ``warmup`` steps that are dropped and ``timed`` steps that count.
+    ``most_pairs`` pairs of launches are measured, each of ``warmup`` steps that are dropped and ``timed`` steps that
+    count.
     """
 
     budget: float = 0.10
@@ -95,7 +96,7 @@ def _default(item: Item) -> DefaultArm:
         if "unset" in values
         else ()
     )
-    without = ()
+    without: tuple[str, ...] = ()
     if "without" in values:
         without = tuple(_named(name, _OPTION, "an option that begins with --") for name in values["without"].items())
     variables = {}

@@ -23,6 +23,7 @@ from validator.pipeline.model import (
     Spec,
     TokenFiles,
 )
+from validator.pipeline.overhead import OverheadPolicy, read_overhead
 from validator.pipeline.rules import check_computation, check_policy, check_waivers
 from validator.pipeline.triggers import Triggers
 from validator.pipeline.waivers import Sighting, Span, Waiver
@@ -141,8 +142,8 @@ def _variables(item: Item) -> dict[str, str]:
 
 
 def _policy(item: Item, computation: Computation) -> Policy:
-    values = item.mapping([], ["gates", "resume", "limits", "waivers", "triggers"])
-    gates = dict.fromkeys(Gate, Requirement.REQUIRED)
+    values = item.mapping([], ["gates", "resume", "limits", "waivers", "triggers", "overhead"])
+    gates = dict.fromkeys(Gate, Requirement.REQUIRED) | {Gate.OVERHEAD: Requirement.OFF}
     if "gates" in values:
         chosen = values["gates"].mapping([], list(Gate))
         gates |= {gate: chosen[gate].choice(Requirement) for gate in Gate if gate in chosen}
@@ -159,7 +160,13 @@ def _policy(item: Item, computation: Computation) -> Policy:
     waivers = values["waivers"].items() if "waivers" in values else []
     triggers = _triggers(values["triggers"]) if "triggers" in values else Triggers()
     policy = Policy(
-        gates, saves, seconds, tuple(_waiver(waiver) for waiver in waivers), triggers=triggers, limits=limits
+        gates,
+        saves,
+        seconds,
+        tuple(_waiver(waiver) for waiver in waivers),
+        triggers=triggers,
+        limits=limits,
+        overhead=read_overhead(values["overhead"]) if "overhead" in values else OverheadPolicy(),
     )
     check_waivers(policy, computation, waivers)
     return policy

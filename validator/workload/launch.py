@@ -21,6 +21,7 @@ _DEVICE_VARIABLE = "VALIDATOR_DEVICE"
 def run(request: LaunchRequest) -> None:
     """Train as ``request`` says, and record if it says so."""
     on_device = prepare_device(request.device)
+    _apply_settings(request)
 
     from validator.workload import megatron_internals
 
@@ -33,6 +34,8 @@ def run(request: LaunchRequest) -> None:
 
     if request.record:
         _record(request, args)
+    elif request.measure is not None:
+        _measure(request, args)
     megatron_internals.pretrain(args, data.datasets_provider, step.forward_step)
 
 
@@ -58,6 +61,24 @@ def prepare_device(device: str | None) -> Any:
     torch.set_num_threads(1)
     torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
     return generators.on_device
+
+
+def _apply_settings(request: LaunchRequest) -> None:
+    """Set what the host asks for beyond what the device's preparation has set."""
+    import torch
+
+    if "mkldnn" in request.settings:
+        torch.backends.mkldnn.enabled = bool(request.settings["mkldnn"])  # type: ignore[assignment]
+    if "fill_uninitialized_memory" in request.settings:
+        torch.utils.deterministic.fill_uninitialized_memory = bool(request.settings["fill_uninitialized_memory"])
+
+
+def _measure(request: LaunchRequest, args: Any) -> None:
+    """Put a clock, or PyTorch's profiler, around the steps; nothing else."""
+    from validator.workload import profile, timing
+
+    install = profile.install if request.measure == "profile" else timing.install
+    install(request, args, int(os.environ["RANK"]))
 
 
 def _record(request: LaunchRequest, args: Any) -> None:
