@@ -117,6 +117,14 @@ def _golden_record(sub: argparse.ArgumentParser) -> None:
 def _compare(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("expected", metavar="A", help="folder of a trajectory, a golden or a launch")
     sub.add_argument("observed", metavar="B", help="the same, to be compared with A")
+    sub.add_argument("--html", metavar="FILE", help="write a page that shows the two side by side")
+
+
+def _report(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("result", metavar="RESULT", help="the --out folder of a check, or a JSON report")
+    sub.add_argument("--html", metavar="FILE", help="write the report page: one file, to be opened in a browser")
+    sub.add_argument("--markdown", metavar="FILE", help="write the report as Markdown")
+    sub.add_argument("--junit", metavar="FILE", help="write the report as JUnit XML")
 
 
 def _golden_one(sub: argparse.ArgumentParser) -> None:
@@ -137,6 +145,7 @@ _OPTIONS: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {
     "check": _check,
     "record": _record,
     "compare": _compare,
+    "report": _report,
     "doctor": _doctor,
     "golden record": _golden_record,
     "golden show": _golden_one,

@@ -34,14 +34,24 @@ def check(options: argparse.Namespace) -> int:
     """Run every gate of a pipeline and report one verdict."""
     from validator.check.out import write_reports
     from validator.check.report import build_report
+    from validator.check.result import keep_result
     from validator.check.run import Check
     from validator.report.terminal import show
 
     order = _order(options)
-    report = build_report(Check(order, _launches(order)).run())
+    findings = Check(order, _launches(order)).run()
+    report = build_report(findings)
     show(report, sys.stdout)
     write_reports(report, order.out, options.json, options.markdown, options.junit)
+    keep_result(findings)
     return report.verdict.exit_code
+
+
+def report(options: argparse.Namespace) -> int:
+    """Show a check's result again, as a page of HTML, Markdown, JUnit or on the terminal."""
+    from validator.check.rendered import render_result
+
+    return render_result(Path(options.result), options.html, options.markdown, options.junit)
 
 
 def record(options: argparse.Namespace) -> int:
@@ -61,7 +71,7 @@ def compare(options: argparse.Namespace) -> int:
     """Compare two trajectories; exit 0 where they are equal, 1 where not, 3 where they cannot be compared."""
     from validator.check.compared import compare_folders
 
-    code, lines = compare_folders(Path(options.expected), Path(options.observed))
+    code, lines = compare_folders(Path(options.expected), Path(options.observed), options.html)
     print("\n".join(lines))
     return code
 
@@ -290,6 +300,7 @@ def _terminate(*_: object) -> NoReturn:
 #: What each command name runs.
 COMMANDS = {
     "check": check, "record": record, "compare": compare, "doctor": doctor,
+    "report": report,
     "golden record": golden_record, "golden show": golden_show, "golden list": golden_list,
     "golden verify": golden_verify, "golden log": golden_log,
     "pipeline list": pipeline_list, "pipeline validate": pipeline_validate, "pipeline show": pipeline_show,

@@ -76,6 +76,7 @@ class Findings:
     new_golden: Golden | None
     unexercised: tuple[str, ...]
     launches: Launches
+    launched: tuple[Launched, ...] = ()
 
 
 def prepare(order: Order, executor: Executor, progress: Progress) -> Launches:
@@ -287,6 +288,7 @@ class Check:
             new_golden=self._new_golden,
             unexercised=still,
             launches=self._launches,
+            launched=tuple(self._done),
         )
 
     def _idle(self, name: str) -> GateReport:

@@ -25,6 +25,7 @@ VERSION = 1
 RESULT = "result.json"
 REPORT = "report.json"
 GOLDEN = "golden/trajectory"
+NEW_GOLDEN = "new-golden/trajectory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,13 @@ class SegmentPlace:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Where the trajectories of a check lie: paths with forward slashes, relative to the check's folder."""
+    """Where the trajectories of a check lie: paths with forward slashes, relative to the check's folder.
+
+    ``new_golden`` is the one that travels with the change under test.
+    """
 
     golden: str | None = None
+    new_golden: str | None = None
     reference: str | None = None
     repeats: tuple[str, ...] = ()
     segments: tuple[SegmentPlace, ...] = ()
@@ -49,6 +54,7 @@ class Index:
         """The content of ``result.json``."""
         trajectories = {
             "golden": self.golden,
+            "new_golden": self.new_golden,
             "reference": self.reference,
             "repeats": list(self.repeats),
             "segments": [
@@ -99,6 +105,7 @@ def open_result(path: Path) -> Result:
     segments = ((each, take(each.trajectory)) for each in index.segments)
     trajectories = Trajectories(
         golden=take(index.golden),
+        new_golden=take(index.new_golden),
         reference=take(index.reference),
         repeats=tuple(each for each in repeats if each is not None),
         segments=tuple(Segment(each.name, each.restore, found) for each, found in segments if found is not None),
@@ -125,15 +132,14 @@ def read_index(file: Path) -> Index:
 
 
 def _index(found: Mapping[str, Any]) -> Index:
+    def place(key: str) -> str | None:
+        return None if found[key] is None else _inside(found[key])
+
     segments = (
         SegmentPlace(str(each["name"]), int(each["restore"]), _inside(each["trajectory"])) for each in found["segments"]
     )
-    return Index(
-        golden=None if found["golden"] is None else _inside(found["golden"]),
-        reference=None if found["reference"] is None else _inside(found["reference"]),
-        repeats=tuple(map(_inside, found["repeats"])),
-        segments=tuple(segments),
-    )
+    repeats = tuple(map(_inside, found["repeats"]))
+    return Index(place("golden"), place("new_golden"), place("reference"), repeats, tuple(segments))
 
 
 def _inside(place: object) -> str:

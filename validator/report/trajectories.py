@@ -20,10 +20,12 @@ class Segment:
 class Trajectories:
     """What the launches of one check left behind, and the golden that they were compared with.
 
-    Anything may be lacking: a launch that failed leaves nothing, and a report may come alone.
+    Anything may be lacking: a launch that failed leaves nothing, and a report may come alone. ``new_golden`` is one
+    that travels with the change under test.
     """
 
     golden: Trajectory | None = None
+    new_golden: Trajectory | None = None
     reference: Trajectory | None = None
     repeats: tuple[Trajectory, ...] = ()
     segments: tuple[Segment, ...] = ()

@@ -136,6 +136,9 @@ def _maps(report: Report, given: Trajectories, shelf: Shelf) -> tuple[list[tuple
     if given.golden is not None:
         strip = Strip(REFERENCE, given.golden, reference, every_moment(given.golden, reference))
         wanted.append(("golden", "golden", "Against the golden", "the golden", [strip]))
+    if given.new_golden is not None:
+        strip = Strip(REFERENCE, given.new_golden, reference, every_moment(given.new_golden, reference))
+        wanted.append(("new-golden", "rebaseline", "Against the new golden", "the new golden", [strip]))
     for number, repeat in enumerate(given.repeats, start=1):
         strip = Strip(f"repeat {number}", reference, repeat, every_moment(reference, repeat))
         name = "Repeated" if len(given.repeats) == 1 else f"Repeated {number}"
