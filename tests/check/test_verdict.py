@@ -71,3 +71,27 @@ def test_nothing_to_go_by_is_no_pass() -> None:
 
 def test_every_verdict_is_explained() -> None:
     assert set(SENTENCES) == set(Verdict)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "overhead", "required", "verdict"),
+    [
+        ((H, H, H, H), H, True, Verdict.PASS),
+        ((H, H, H, H), F, True, Verdict.OVER_BUDGET),
+        ((H, H, H, H), F, False, Verdict.PASS),
+        ((H, H, H, H), Outcome.INCONCLUSIVE, True, Verdict.INCONCLUSIVE),
+        ((H, H, H, H), Outcome.INCONCLUSIVE, False, Verdict.PASS),
+        ((H, H, H, H), E, True, Verdict.ERROR),
+        ((H, H, H, H), X, True, Verdict.ERROR),  # required and not run is no pass
+        ((F, H, H, H), F, True, Verdict.CHANGED),
+        ((H, H, F, H), F, True, Verdict.RESUME_BROKEN),
+        ((F, E, H, H), F, True, Verdict.ERROR),
+        ((N, H, H, H), F, True, Verdict.OVER_BUDGET),
+        ((N, H, H, H), Outcome.INCONCLUSIVE, True, Verdict.NO_BASELINE),
+        ((H, H, E, H), F, True, Verdict.OVER_BUDGET),
+    ],
+)
+def test_the_overhead_comes_after_the_bits(
+    outcomes: tuple[Outcome, ...], overhead: Outcome, required: bool, verdict: Verdict
+) -> None:
+    assert headline([*gates(*outcomes), GateReport("overhead", overhead, required, "")]) is verdict

@@ -10,6 +10,7 @@ GOLDEN = "golden"
 REPEATABILITY = "repeatability"
 RESUME = "resume"
 RECORDER = "recorder"
+OVERHEAD = "overhead"
 REBASELINE = "rebaseline"
 
 
@@ -44,10 +45,10 @@ def headline(gates: Sequence[GateReport]) -> Verdict:
         return Verdict.ERROR
     if brings is Outcome.FAILS:
         return Verdict.CHANGED  # the golden that would be in force is not what is computed
-    if any(gate.outcome is Outcome.NO_BASELINE for gate in required):
-        return Verdict.NO_BASELINE
-    if not required or any(gate.outcome is not Outcome.HOLDS for gate in required):
-        return Verdict.ERROR
+    if _over_budget(by_name) and not golden_fails and brings is not Outcome.FAILS:
+        return Verdict.OVER_BUDGET
+    if (verdict := _left_open(required)) is not None:
+        return verdict
     if brings is Outcome.HOLDS and golden is not None and golden.outcome is not Outcome.HOLDS:
         return Verdict.REBASELINED
     return Verdict.PASS
@@ -57,6 +58,21 @@ def headline(gates: Sequence[GateReport]) -> Verdict:
 SENTENCES: Mapping[Verdict, str] = {
     Verdict.NONDETERMINISTIC: "Two launches of one environment differ: this is not a deterministic computation.",
     Verdict.CHANGED: "Repeatable, but not the golden's bits: something changed the computation.",
+def _left_open(required: Sequence[GateReport]) -> Verdict | None:
+    """What is left to find out where nothing fails; ``None`` where every required gate holds."""
+    outcomes = {gate.outcome for gate in required}
+    if Outcome.NO_BASELINE in outcomes:
+        return Verdict.NO_BASELINE
+    if not outcomes or outcomes - {Outcome.HOLDS, Outcome.INCONCLUSIVE}:
+        return Verdict.ERROR
+    return Verdict.INCONCLUSIVE if Outcome.INCONCLUSIVE in outcomes else None
+
+
+def _over_budget(by_name: Mapping[str, GateReport]) -> bool:
+    overhead = by_name.get(OVERHEAD)
+    return overhead is not None and overhead.required and overhead.outcome is Outcome.FAILS
+
+
     Verdict.RESUME_BROKEN: "The resumed run differs from the uninterrupted one.",
     Verdict.OVER_BUDGET: "Determinism costs more than the budget allows.",
     Verdict.HOST_CHANGED: "The golden's own environment no longer gives the golden's bits on this host.",

@@ -49,6 +49,7 @@ def document(report: Report) -> dict[str, Json]:
         "next_step": report.next_step,
         "out": report.out,
         "environment": plain(report.environment),
+        "overhead": plain(report.overhead),
         "base": report.base,
         "policy_changes": plain(report.policy_changes),
         "new_golden": plain(report.new_golden),

@@ -50,6 +50,7 @@ class Outcome(StrEnum):
     FAILS = "fails"
     ERROR = "error"  # could not be found out
     NO_BASELINE = "no_baseline"  # nothing to compare with
+    INCONCLUSIVE = "inconclusive"  # an interval straddles its budget
     NOT_RUN = "not_run"  # switched off, or not reached after an error
 
 
@@ -205,6 +206,7 @@ class Report:
     next_step: str = ""
     out: str = ""
     environment: Mapping[str, object] = field(default_factory=dict)
+    overhead: Mapping[str, object] | None = None
     base: str = ""
     policy_changes: tuple[PolicyChangeRow, ...] = ()
     new_golden: Mapping[str, object] | None = None

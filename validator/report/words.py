@@ -26,6 +26,7 @@ OUTCOME = {
     Outcome.FAILS: "fails",
     Outcome.ERROR: "error",
     Outcome.NO_BASELINE: "no baseline",
+    Outcome.INCONCLUSIVE: "inconclusive",
     Outcome.NOT_RUN: "not run",
 }
 

@@ -38,6 +38,7 @@ _OUTCOMES = {
     Outcome.FAILS: "bad",
     Outcome.ERROR: "failed",
     Outcome.NO_BASELINE: "open",
+    Outcome.INCONCLUSIVE: "open",
     Outcome.NOT_RUN: "idle",
 }
 
