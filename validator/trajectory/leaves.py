@@ -41,9 +41,13 @@ class LeafKey:
         return xxhash.xxh3_64_intdigest(f"{self.dtype}|{shape}|{self.shard}".encode())
 
 
+#: The hash under every leaf: (content, seed of the leaf's key) -> 16 bytes.
+hash_content: Callable[[Buffer, int], bytes] = xxhash.xxh3_128_digest
+
+
 def leaf_digest(key: LeafKey, content: Buffer) -> bytes:
     """Digest of one leaf: 16 bytes over ``content`` (C-contiguous, little-endian), bound to dtype, shape, shard."""
-    return xxhash.xxh3_128_digest(content, seed=key.seed)
+    return hash_content(content, key.seed)
 
 
 @dataclass(frozen=True)

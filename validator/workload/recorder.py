@@ -122,7 +122,7 @@ class Recorder:
             self.coverage.check_state(self.state, self.digester)
         self.writer.close(
             {
-                "known_answers": check_known_answers(self.digester.digest),
+                "known_answers": check_known_answers(self.digester.answer),
                 "flips": self._flips,
                 "coverage": self.coverage.report(),
                 "layout": megatron_internals.coordinates(),

@@ -1,0 +1,61 @@
+"""Metrics keep their exact bits."""
+
+from __future__ import annotations
+
+import math
+import struct
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from validator.trajectory.metrics import Metric
+from validator.workload.step_metrics import metric_of
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "bits"),
+    [
+        (torch.tensor(1.0), "float32", "3f800000"),
+        (torch.tensor([-0.0]), "float32", "80000000"),
+        (torch.tensor([[0.0]]), "float32", "00000000"),
+        (torch.tensor(float("-inf")), "float32", "ff800000"),
+        (torch.tensor(1.0, dtype=torch.bfloat16), "bfloat16", "3f80"),
+        (torch.tensor(-0.0, dtype=torch.bfloat16), "bfloat16", "8000"),
+        (torch.tensor(0.1, dtype=torch.float64), "float64", "3fb999999999999a"),
+        (torch.tensor(-0.0, dtype=torch.float64), "float64", "8000000000000000"),
+        (0.1, "float64", "3fb999999999999a"),
+        (-0.0, "float64", "8000000000000000"),
+        (3, "int64", "0000000000000003"),
+        (-1, "int64", "ffffffffffffffff"),
+    ],
+)
+def test_bits_of_known_values(value: torch.Tensor | float, dtype: str, bits: str) -> None:
+    assert metric_of(value) == Metric(dtype, bits)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_every_float32_keeps_its_bits(raw: int) -> None:
+    """NaN payloads as well."""
+    tensor = torch.frombuffer(bytearray(struct.pack("<I", raw)), dtype=torch.float32)
+    assert metric_of(tensor) == Metric("float32", f"{raw:08x}")
+
+
+@given(st.integers(0, 2**16 - 1))
+def test_every_bfloat16_keeps_its_bits(raw: int) -> None:
+    tensor = torch.frombuffer(bytearray(struct.pack("<H", raw)), dtype=torch.bfloat16)
+    assert metric_of(tensor) == Metric("bfloat16", f"{raw:04x}")
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_every_float64_keeps_its_bits(raw: int) -> None:
+    tensor = torch.frombuffer(bytearray(struct.pack("<Q", raw)), dtype=torch.float64)
+    assert metric_of(tensor) == Metric("float64", f"{raw:016x}")
+
+
+def test_a_gradient_is_left_alone_and_the_value_is_exact() -> None:
+    value = (torch.tensor(2.0, requires_grad=True) * 0.1).sum()
+    metric = metric_of(value)
+    assert metric.value == value.item()
+    assert math.isclose(float(metric.value), 0.2, rel_tol=1e-6)
