@@ -1,8 +1,7 @@
-"""Two generators on one CPU: each test in a process of its own, since installing them binds PyTorch's functions."""
+"""Two generators on one CPU: in a process of its own, since installing them binds PyTorch's functions."""
 
 from __future__ import annotations
 
-import pytest
 import torch
 
 from tests.workload.isolated import isolated
@@ -103,16 +102,13 @@ def a_state_that_was_read_is_a_copy() -> None:
     assert torch.equal(torch.cuda.get_rng_state(), torch.Generator().manual_seed(9).get_state())
 
 
-@pytest.mark.parametrize(
-    "scenario",
-    [
-        seeds_reach_the_state_that_they_mean,
-        a_draw_on_the_device_leaves_the_cpus_state_alone,
-        blocks_nest_and_end_by_exceptions_too,
-        each_state_is_set_and_read_from_both_sides,
-        a_state_that_was_read_is_a_copy,
-    ],
-    ids=lambda scenario: scenario.__name__,
-)
-def test(scenario: object) -> None:
-    isolated(scenario)
+def all_scenarios() -> None:
+    seeds_reach_the_state_that_they_mean()
+    a_draw_on_the_device_leaves_the_cpus_state_alone()
+    blocks_nest_and_end_by_exceptions_too()
+    each_state_is_set_and_read_from_both_sides()
+    a_state_that_was_read_is_a_copy()
+
+
+def test_the_cpu_and_the_device_have_a_generator_each() -> None:
+    isolated(all_scenarios)

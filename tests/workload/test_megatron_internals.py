@@ -14,15 +14,16 @@ from validator.execute.request import LaunchRequest
 ROOT = Path(__file__).resolve().parents[2]
 TRIED = "which the workload needs; versions tried are 0.19.0, 0.19.2."
 
-#: Asks for an attribute; prints its value, or the one sentence.
+#: Asks for attributes, two words each; prints a line for each: its value, or the one sentence.
 ASK = """
 import sys
 from validator.errors import LaunchError
 from validator.workload.megatron_internals import require
-try:
-    print(require(*sys.argv[1:]))
-except LaunchError as error:
-    print(error)
+for module, name in zip(sys.argv[1::2], sys.argv[2::2]):
+    try:
+        print(require(module, name))
+    except LaunchError as error:
+        print(error)
 """
 
 
@@ -48,28 +49,22 @@ def python(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "sentence"),
-    [
-        ("megatron.core.package_info", "__version__", "0.99.0"),
-        ("megatron.core.enums", "ModelType.only_decoder", "1"),
-        ("megatron.core.enums", "Fp8Recipe", f"megatron-core 0.99.0 lacks megatron.core.enums.Fp8Recipe, {TRIED}"),
-        (
-            "megatron.core.enums",
-            "ModelType.encoder_or_decoder",
-            f"megatron-core 0.99.0 lacks megatron.core.enums.ModelType.encoder_or_decoder, {TRIED}",
+def test_what_is_lacking_is_named_with_the_version(megatron: Path) -> None:
+    expected = {
+        ("megatron.core.package_info", "__version__"): "0.99.0",
+        ("megatron.core.enums", "ModelType.only_decoder"): "1",
+        ("megatron.core.enums", "Fp8Recipe"): f"megatron-core 0.99.0 lacks megatron.core.enums.Fp8Recipe, {TRIED}",
+        ("megatron.core.enums", "ModelType.encoder_or_decoder"): (
+            f"megatron-core 0.99.0 lacks megatron.core.enums.ModelType.encoder_or_decoder, {TRIED}"
         ),
-        ("megatron.training.training", "pretrain", f"megatron-core 0.99.0 lacks megatron.training, {TRIED}"),
-        (
-            "megatron.core.kernels",
-            "anything",
+        ("megatron.training.training", "pretrain"): f"megatron-core 0.99.0 lacks megatron.training, {TRIED}",
+        ("megatron.core.kernels", "anything"): (
             "the package no_such_kernels is missing, which megatron.core.kernels needs; "
-            "install it beside megatron-core.",
+            "install it beside megatron-core."
         ),
-    ],
-)
-def test_what_is_lacking_is_named_with_the_version(megatron: Path, module: str, name: str, sentence: str) -> None:
-    assert python(megatron, "-c", ASK, module, name).stdout == sentence + "\n"
+    }
+    words = [word for question in expected for word in question]
+    assert python(megatron, "-c", ASK, *words).stdout.splitlines() == list(expected.values())
 
 
 def test_no_megatron_at_all_is_said_so(megatron: Path) -> None:

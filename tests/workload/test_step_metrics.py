@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from validator.trajectory.metrics import Metric
-from validator.workload.step_metrics import metric_of
+from validator.workload.step_metrics import StepMetrics, metric_of
 
 
 @pytest.mark.parametrize(
@@ -59,3 +60,33 @@ def test_a_gradient_is_left_alone_and_the_value_is_exact() -> None:
     metric = metric_of(value)
     assert metric.value == value.item()
     assert math.isclose(float(metric.value), 0.2, rel_tol=1e-6)
+
+
+def coefficient(name: str, **arguments: object) -> float:
+    """The weight of a router loss in the training loss under these Megatron arguments."""
+    args = {"num_experts": None, "moe_z_loss_coeff": None, "moe_aux_loss_coeff": 0.0} | arguments
+    return StepMetrics(optimizer=None, args=SimpleNamespace(**args))._coefficient(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("load_balancing_loss", "aux_loss"),
+        ("seq_load_balancing_loss", "seq_aux_loss"),
+        ("global_load_balancing_loss", "global_aux_loss"),
+    ],
+)
+def test_a_router_loss_weighs_what_its_kind_is_given(name: str, kind: str) -> None:
+    assert coefficient(name, moe_router_load_balancing_type=kind, moe_aux_loss_coeff=1e-4) == 1e-4
+    both = {"moe_router_load_balancing_type": ["none", kind]}
+    assert coefficient(name, **both, moe_aux_loss_coeff=[0.5, 0.25]) == 0.25
+    assert coefficient(name, **both, moe_aux_loss_coeff=0.125) == 0.125
+
+
+def test_what_is_logged_and_not_trained_on_weighs_nothing() -> None:
+    """With the sequence-wise loss Megatron logs the plain one as well."""
+    only = {"moe_router_load_balancing_type": "seq_aux_loss", "moe_aux_loss_coeff": 1e-4}
+    assert coefficient("load_balancing_loss", **only) == 0.0
+    assert coefficient("something_new", **only) == 0.0
+    assert coefficient("z_loss", **only) == 0.0
+    assert coefficient("z_loss", **only, moe_z_loss_coeff=1e-3) == 1e-3
