@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 
+from validator.github.options import OPTIONS as GITHUB_OPTIONS
+from validator.github.options import add_propose
+
 _EXIT_CODES = """exit codes of check:
   0  pass, rebaselined
   1  nondeterministic, changed, resume_broken, over_budget
@@ -24,8 +27,9 @@ def parser(version: str, commands: Mapping[str, Command]) -> argparse.ArgumentPa
     top.add_argument("--version", action="version", version=f"validator {version}")
     subcommands = top.add_subparsers(required=True, metavar="COMMAND")
     groups = {
-        "golden": "approved trajectories: record, show, list, verify, log",
+        "golden": "approved trajectories: record, propose, show, list, verify, log",
         "pipeline": "what a check trains: list, validate, show",
+        "github": "check runs, comments and re-baselines: pack, publish, rebaseline",
     }
     nested = {}
     for name, command in commands.items():
@@ -114,6 +118,14 @@ def _golden_record(sub: argparse.ArgumentParser) -> None:
     )
 
 
+def _golden_propose(sub: argparse.ArgumentParser) -> None:
+    _launching(sub)
+    for action in sub._actions:  # noqa: SLF001 - argparse has no other way to take several
+        if action.dest == "pipeline":
+            action.nargs = "+"
+    add_propose(sub)
+
+
 def _compare(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("expected", metavar="A", help="folder of a trajectory, a golden or a launch")
     sub.add_argument("observed", metavar="B", help="the same, to be compared with A")
@@ -148,6 +160,7 @@ _OPTIONS: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {
     "report": _report,
     "doctor": _doctor,
     "golden record": _golden_record,
+    "golden propose": _golden_propose,
     "golden show": _golden_one,
     "golden list": _golden_store,
     "golden verify": _golden_store,
@@ -155,4 +168,5 @@ _OPTIONS: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {
     "pipeline list": _nothing,
     "pipeline validate": lambda sub: _pipeline(sub, optional=True),
     "pipeline show": _pipeline,
+    **GITHUB_OPTIONS,
 }

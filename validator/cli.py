@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from validator import __version__
 from validator.errors import UsageError, ValidatorError
+from validator.github.commands import COMMANDS as GITHUB_COMMANDS
 
 if TYPE_CHECKING:
     from validator.check.launches import Launches
@@ -93,6 +94,39 @@ def golden_record(options: argparse.Namespace) -> int:
     for finding in resume.waived if resume is not None else ():
         print(f"waived: {finding.leaf}, {', '.join(finding.places)}")
     print("Commit it in the change that causes it.")
+    return 0
+
+
+def golden_propose(options: argparse.Namespace) -> int:
+    """Launch and record new goldens for a change, with what an owner needs to see before approving them."""
+    from datetime import UTC, datetime
+
+    from validator.check.baseline import record_golden
+    from validator.check.out import default_out
+    from validator.check.propose import proposal_of, store_for, write_proposal
+    from validator.check.run import refuse_used
+    from validator.golden import Approval
+    from validator.golden.history import Repository
+
+    now, names = datetime.now(UTC), options.pipeline
+    out = Path(options.out).resolve() if options.out else default_out(Path.cwd(), "proposal", now.astimezone())
+    refuse_used(out)
+    commit = Repository.around(_root()).resolve("HEAD")
+    approval = Approval(
+        approver=options.approver or options.requester, requester=options.requester, reason=options.reason,
+        launches=0, resume="", recorded=now.date(), change=options.change, accept_drift=options.accept_drift,
+    )  # fmt: skip
+    proposals, base = [], ""
+    for options.pipeline in dict.fromkeys(names):
+        options.out = str(out / "work" / options.pipeline)
+        order = _order(options)
+        assert order.base is not None
+        base, launches = order.base.revision, _launches(order)
+        key = (order.pipeline.name, launches.hardware_class)
+        golden, _ = record_golden(order.pipeline, launches, store_for(order.base, out, *key), approval)
+        proposals.append(proposal_of(order.base.goldens.find(*key), golden))
+        print(f"Proposed {golden.folder}, digest {golden.digest}, supersedes {golden.record.supersedes or 'none'}")
+    print(f"What an owner needs to see: {write_proposal(out, commit, base, proposals)}")
     return 0
 
 
@@ -302,6 +336,7 @@ COMMANDS = {
     "check": check, "record": record, "compare": compare, "doctor": doctor,
     "report": report,
     "golden record": golden_record, "golden show": golden_show, "golden list": golden_list,
-    "golden verify": golden_verify, "golden log": golden_log,
+    "golden verify": golden_verify, "golden log": golden_log, "golden propose": golden_propose,
     "pipeline list": pipeline_list, "pipeline validate": pipeline_validate, "pipeline show": pipeline_show,
+    **GITHUB_COMMANDS,
 }  # fmt: skip

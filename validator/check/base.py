@@ -60,6 +60,27 @@ def read_base(name: str, root: Path, revision: str, folder: Path, head: str = "H
     return replace(own, policy=combined.policy), Base(commit, goldens, then, is_new=False, policy_changes=changes)
 
 
+def read_base_of(name: str, root: Path, revision: str, folder: Path, head: str) -> tuple[Pipeline, Base, GoldenStore]:
+    """Like :func:`read_base` for a commit ``head`` that is in the clone and not checked out; also its goldens."""
+    repository = Repository.around(root)
+    commit, tip = repository.resolve(revision), repository.resolve(head)
+    parted = repository.merge_base(commit, tip)
+    stores = {}
+    for label, at in (("golden", commit), ("parted", parted), ("head", tip)):
+        stores[label] = GoldenStore(folder / label / "golden")
+        repository.extract(at, root / "golden" / name, stores[label].root / name)
+        repository.extract(at, root / "pipelines", folder / label / "pipelines")
+    own = load_pipeline(name, folder / "head")
+    file = folder / "golden" / "pipelines" / own.file.name
+    changes: tuple[PolicyChange, ...] = ()
+    pipeline = own
+    if file.is_file():
+        pipeline = read_pipeline(own.file, policy_from=file)
+        changes = policy_changes(pipeline.policy, own.policy)
+    base = Base(commit, stores["golden"], stores["parted"], is_new=not file.is_file(), policy_changes=changes)
+    return pipeline, base, stores["head"]
+
+
 def _contents(folder: Path) -> dict[str, str]:
     """Digest by name of what lies below; a link counts as itself."""
     found = {}

@@ -23,7 +23,7 @@ def build_report(findings: Findings) -> Report:
     suggestion = findings.book.suggestion()
     return Report(
         verdict=verdict,
-        sentence=_sentence(verdict, findings.gates),
+        sentence=sentence_of(verdict, findings.gates),
         pipeline=order.pipeline.name,
         hardware_class=findings.hardware_class,
         started=findings.started.isoformat(timespec="seconds"),
@@ -78,7 +78,7 @@ def _named(order: Order) -> str:
     return order.pipeline.name if file.parent.name == "pipelines" else str(file)
 
 
-def _sentence(verdict: Verdict, gates: tuple[GateReport, ...]) -> str:
+def sentence_of(verdict: Verdict, gates: tuple[GateReport, ...]) -> str:
     """What the verdict means; for an error, what went wrong."""
     if verdict is Verdict.ERROR:
         errors = [gate for gate in gates if gate.outcome is Outcome.ERROR]

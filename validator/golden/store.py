@@ -33,9 +33,13 @@ class Golden:
 
 @dataclass(frozen=True, slots=True)
 class GoldenStore:
-    """A folder with ``<pipeline>/<hardware class>/{golden.json, trajectory/}``."""
+    """A folder with ``<pipeline>/<hardware class>/{golden.json, trajectory/}``.
+
+    Where it ``follows_git``, a new golden supersedes the one last committed, else the one on disk.
+    """
 
     root: Path
+    follows_git: bool = True
 
     def folder(self, pipeline: str, hardware_class: str) -> Path:
         return self.root / pipeline / hardware_class
@@ -133,6 +137,8 @@ class GoldenStore:
         """The golden that a new one supersedes, readable within the context."""
         folder = self.folder(pipeline, hardware_class)
         try:
+            if not self.follows_git:
+                raise NoHistoryError("The store is no part of a git work tree.")
             repository = Repository.around(self.root)
             if repository.ignores(folder):
                 raise NoHistoryError(f"git ignores {folder}.")

@@ -23,6 +23,11 @@ def harmless(report: Report) -> Report:
     )
 
 
+def harmless_text[Value](value: Value) -> Value:
+    """The same value, of whatever dataclass, with every string it holds made printable on one line."""
+    return cast("Value", _clean(value))
+
+
 def _clean(value: object) -> object:
     if isinstance(value, Enum):
         return value

@@ -12,6 +12,7 @@ from validator.report.model import (
     GateReport,
     LaunchRow,
     Outcome,
+    PolicyChangeRow,
     Report,
     SpreadRow,
     StepRow,
@@ -34,7 +35,7 @@ def render_markdown(report: Report) -> str:
 
 
 def _blocks(report: Report) -> Iterator[str]:
-    yield f"## {_mark(report)} {prose(report.verdict.value.replace('_', ' '))}: {prose(report.pipeline)}"
+    yield f"## {mark(report)} {prose(report.verdict.value.replace('_', ' '))}: {prose(report.pipeline)}"
     yield f"**{prose(report.sentence)}**" if report.sentence else ""
     yield (
         f"Hardware class {code(report.hardware_class)}, {seconds_in_words(report.seconds)}. "
@@ -42,32 +43,42 @@ def _blocks(report: Report) -> Iterator[str]:
     )
     for stamp in report.stamps:
         yield f"Stamped {code(stamp)}: this run can be neither approved as a golden nor published as a gating result."
-    yield _gates(report.gates)
+    yield policy_block(report.policy_changes)
+    yield gates_block(report.gates)
     for gate in report.gates:
         if gate.divergence is not None:
-            yield _divergence(gate.name, gate.divergence)
-            yield _spread(gate.spread)
-    yield _waived([finding for gate in report.gates for finding in gate.waived])
-    yield _listed("Unused waivers: nothing like this was seen", report.unused_waivers)
-    yield _listed("Expired waivers: they waive nothing any more", report.expired_waivers)
-    yield _environment(report.environment_difference)
-    yield _listed("Not exercised: these groups never changed during the run", report.unexercised)
+            yield divergence_block(gate.name, gate.divergence)
+            yield spread_block(gate.spread)
+    yield waived_block([finding for gate in report.gates for finding in gate.waived])
+    yield listed("Unused waivers: nothing like this was seen", report.unused_waivers)
+    yield listed("Expired waivers: they waive nothing any more", report.expired_waivers)
+    yield environment_block(report.environment_difference)
+    yield listed("Not exercised: these groups never changed during the run", report.unexercised)
     if report.suggested_waivers.strip():
         block = code_block(report.suggested_waivers, "yaml")
-        yield _details("Waiver to paste under policy, for a defect that is understood", block)
+        yield details("Waiver to paste under policy, for a defect that is understood", block)
     if report.next_step:
         yield f"**Next:** {prose(shortened(report.next_step, _MOST_TEXT))}"
     if report.reproduce:
         yield f"**Reproduce:**\n\n{code_block(report.reproduce, 'sh')}"
-    yield _launches(report.launches)
-    yield _steps(report.steps)
+    yield launches_block(report.launches)
+    yield steps_block(report.steps)
 
 
-def _mark(report: Report) -> str:
+def mark(report: Report) -> str:
     return {0: "✅", 1: "❌"}.get(report.verdict.exit_code, "⚠️")
 
 
-def _gates(gates: Sequence[GateReport]) -> str:
+def policy_block(rows: Sequence[PolicyChangeRow]) -> str:
+    """What the change does to the policy."""
+    if not rows:
+        return ""
+    cells = [(code(row.key), _fact(row.before), _fact(row.after)) for row in rows[:MOST_ROWS]]
+    said = "The change alters the policy. This check used the base revision's; what follows has no effect on it."
+    return f"### Policy changed here\n\n{said}\n\n{table(('key', 'base', 'change'), cells)}{_more(len(rows))}"
+
+
+def gates_block(gates: Sequence[GateReport]) -> str:
     if not gates:
         return ""
     marks = {Outcome.HOLDS: "✅", Outcome.FAILS: "❌", Outcome.NOT_RUN: "➖"}
@@ -82,7 +93,7 @@ def _with_notes(gate: GateReport) -> str:
     return "<br>".join(prose(shortened(text, _MOST_TEXT)) for text in (gate_in_words(gate), *gate.notes[:MOST_ROWS]))
 
 
-def _divergence(gate: str, divergence: Divergence) -> str:
+def divergence_block(gate: str, divergence: Divergence) -> str:
     lines = [
         f"### First divergence ({prose(gate)})",
         f"{prose(place_in_words(divergence))}. {prose(divergence.kind)}: {prose(divergence.sentence)}",
@@ -105,7 +116,7 @@ def _divergence(gate: str, divergence: Divergence) -> str:
     )
 
 
-def _spread(rows: Sequence[SpreadRow]) -> str:
+def spread_block(rows: Sequence[SpreadRow]) -> str:
     if not rows:
         return ""
     header, *body = SpreadTable.of(rows).lines(MOST_MOMENTS)
@@ -114,7 +125,7 @@ def _spread(rows: Sequence[SpreadRow]) -> str:
     return f"Leaves that differ, of all leaves of the group on all ranks:\n\n{table(words, cells)}"
 
 
-def _waived(findings: Sequence[WaivedFinding]) -> str:
+def waived_block(findings: Sequence[WaivedFinding]) -> str:
     if not findings:
         return ""
     rows = [
@@ -133,7 +144,7 @@ def _waived(findings: Sequence[WaivedFinding]) -> str:
     return f"### Waived findings\n\n{table(header, rows)}{_more(len(findings))}"
 
 
-def _environment(rows: Sequence[EnvironmentDifferenceRow]) -> str:
+def environment_block(rows: Sequence[EnvironmentDifferenceRow]) -> str:
     if not rows:
         return ""
     cells = [
@@ -155,32 +166,32 @@ def _fact(value: str | None) -> str:
     return "absent" if value is None else code(shortened(value, _MOST_VALUE))
 
 
-def _listed(title: str, items: Sequence[str]) -> str:
+def listed(title: str, items: Sequence[str]) -> str:
     if not items:
         return ""
     shown = "\n".join(f"- {code(shortened(item, _MOST_VALUE))}" for item in items[:MOST_ROWS])
     return f"**{title}**\n\n{shown}{_more(len(items))}"
 
 
-def _launches(launches: Sequence[LaunchRow]) -> str:
+def launches_block(launches: Sequence[LaunchRow]) -> str:
     rows = [
         (prose(item.name), prose(item.purpose), prose(item.steps), prose(item.ended), seconds_in_words(item.seconds))
         for item in launches[:MOST_ROWS]
     ]
-    return _details("Launches", table(("launch", "purpose", "steps", "ended", "took"), rows)) if rows else ""
+    return details("Launches", table(("launch", "purpose", "steps", "ended", "took"), rows)) if rows else ""
 
 
-def _steps(steps: Sequence[StepRow]) -> str:
+def steps_block(steps: Sequence[StepRow]) -> str:
     shown = steps[:MOST_ROWS]
     names = list(dict.fromkeys(name for step in shown for name in step.metrics))[:MOST_MOMENTS]
     if not names:
         return ""
     rows = [(str(step.step), *(code(step.metrics.get(name, "")) for name in names)) for step in shown]
     header = ("step", *(prose(name) for name in names))
-    return _details("Steps of the reference launch", f"{table(header, rows)}{_more(len(steps))}")
+    return details("Steps of the reference launch", f"{table(header, rows)}{_more(len(steps))}")
 
 
-def _details(summary: str, content: str) -> str:
+def details(summary: str, content: str) -> str:
     return f"<details><summary>{summary}</summary>\n\n{content}\n\n</details>"
 
 

@@ -1,0 +1,1 @@
+"""GitHub: what a change calls for, check runs, comments, re-baseline commits, setting a repository up."""

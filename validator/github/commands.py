@@ -1,0 +1,125 @@
+"""The commands about GitHub; each imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from validator.errors import UsageError
+
+if TYPE_CHECKING:
+    from validator.github.event import Change
+    from validator.github.repository import Repository
+
+_PUBLIC = "https://api.github.com"
+
+
+def plan(options: argparse.Namespace) -> int:
+    """Say which pipelines a change calls for, as text and as a matrix for a workflow."""
+    import json
+
+    from validator.check.out import write_whole
+    from validator.errors import LaunchError
+    from validator.github.plan import make_plan
+
+    made = make_plan(project_root(), options.base, options.head, options.image)
+    print("\n".join(made.lines()))
+    if options.json:
+        write_whole(Path(options.json), json.dumps(made.document(), indent=2) + "\n")
+    if options.github_output:
+        try:
+            with Path(options.github_output).open("a", encoding="utf-8") as file:
+                file.write(made.outputs())
+        except OSError as error:
+            raise LaunchError(f"{options.github_output} cannot be written ({error.strerror}).") from error
+    return 0
+
+
+def publish(options: argparse.Namespace) -> int:
+    """Publish results as check runs and one comment; trajectories are compared anew first."""
+    from datetime import UTC, datetime
+
+    from validator.github.errors import GitHubError
+    from validator.github.publish import publish as do
+
+    repository = connect(options)
+    change = _change(options, repository)
+    results = [Path(each) for each in options.results]
+    kept = ", ".join(map(str, results)) or "the run"
+    try:
+        if options.download and change.state == "completed":
+            results += _download(repository, change, Path(options.download))
+            kept = options.download
+        lines = do(project_root(), repository, change, results, datetime.now(UTC).date())
+    except GitHubError as error:
+        raise GitHubError(f"{error} Results are kept in {kept}: run validator github publish again.") from error
+    print("\n".join(lines))
+    return 0
+
+
+def pack(options: argparse.Namespace) -> int:
+    """Copy what publishing needs out of a check's folder, as plain files."""
+    from validator.github.pack import pack as do
+
+    print(f"{options.target}: {do(Path(options.out), Path(options.target))} files")
+    return 0
+
+
+def rebaseline(options: argparse.Namespace) -> int:
+    """Commit proposed goldens to the pull request that causes them."""
+    from validator.github.rebaseline import Request, commit_proposal
+
+    request = Request(options.pull, options.commit, options.requester, options.reason)
+    print("\n".join(commit_proposal(project_root(), connect(options), request, Path(options.proposal))))
+    return 0
+
+
+def connect(options: argparse.Namespace) -> Repository:
+    """The repository that options or variables name, with the credentials of the variables."""
+    from validator.github.credentials import credentials_from
+    from validator.github.repository import Repository
+    from validator.github.transport import Transport
+
+    name = options.repository or os.environ.get("GITHUB_REPOSITORY", "")
+    if not name:
+        raise UsageError("No repository is named; give --repository OWNER/NAME or set GITHUB_REPOSITORY.")
+    url = options.api or os.environ.get("GITHUB_API_URL") or _PUBLIC
+    return Repository(Transport(url, credentials_from(os.environ, name)), name)
+
+
+def project_root() -> Path:
+    """The project around the working directory; the working directory where there is none yet."""
+    here = Path.cwd()
+    return next((place for place in (here, *here.parents) if (place / "pipelines").is_dir()), here)
+
+
+def _change(options: argparse.Namespace, repository: Repository) -> Change:
+    from validator.github.event import Change, change_of, read_event
+    from validator.golden.history import Repository as History
+
+    history = History.around(project_root())
+    if options.head:
+        head, base = history.resolve(options.head), history.resolve(options.base)
+        return Change(head, base, options.pull, 0, 1, "completed", "", "")
+    file = options.event or os.environ.get("GITHUB_EVENT_PATH")
+    if not file:
+        raise UsageError("There is no event; give --event FILE, or --head REV and --base REV.")
+    return change_of(read_event(Path(file)), repository, history.resolve("HEAD"))
+
+
+def _download(repository: Repository, change: Change, folder: Path) -> list[Path]:
+    from validator.github.results import MOST_BYTES
+
+    folder.mkdir(parents=True, exist_ok=True)
+    places = []
+    for artifact in repository.artifacts(change.run):
+        if str(artifact["name"]).startswith("validator-result-") and not artifact.get("expired"):
+            place = folder / f"{int(artifact['id'])}.zip"
+            place.write_bytes(repository.artifact(int(artifact["id"]), MOST_BYTES))
+            places.append(place)
+    return places
+
+
+COMMANDS = {"plan": plan, "github pack": pack, "github publish": publish, "github rebaseline": rebaseline}
