@@ -85,8 +85,41 @@ def _launching(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--switch", metavar="NAME=VALUE", action="append", default=[], help=argparse.SUPPRESS)
 
 
+def _publishing(sub: argparse.ArgumentParser) -> None:
+    """Where metrics go. A pull request's run is never pushed."""
+    sub.add_argument("--push", metavar="URL", help="push metrics to this Pushgateway")
+    sub.add_argument("--textfile", metavar="FILE", help="write metrics for node_exporter's textfile collector")
+
+
+def _overhead(sub: argparse.ArgumentParser) -> None:
+    _launching(sub)
+    sub.add_argument("--quick", action="store_true", help="a first look: two pairs, no breakdown, no decision")
+    sub.add_argument("--noise", action="store_true", help="both arms the same: the machine's noise floor")
+    sub.add_argument(
+        "--without-fill",
+        action="store_true",
+        help="a third arm: deterministic, but new memory is not filled",
+    )
+    sub.add_argument("--no-breakdown", action="store_true", help="no profiled launches")
+    sub.add_argument("--json", metavar="FILE", help="write the record as JSON")
+    sub.add_argument("--html", metavar="FILE", help="write a page with pairs, steps and breakdown")
+    _publishing(sub)
+
+
+def _metrics(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("records", metavar="FILE", nargs="+", help="JSON reports of checks, and overhead records")
+    _publishing(sub)
+
+
 def _check(sub: argparse.ArgumentParser) -> None:
     _launching(sub)
+    sub.add_argument(
+        "--overhead",
+        dest="requirement",
+        choices=("required", "advisory", "off"),
+        help="the overhead gate in this check (default: as the pipeline's policy says)",
+    )
+    _publishing(sub)
     sub.add_argument("--keep-going", action="store_true", help="run the later gates although an earlier one fails")
     sub.add_argument(
         "--base",
@@ -155,6 +188,8 @@ def _nothing(_: argparse.ArgumentParser) -> None:
 
 _OPTIONS: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {
     "check": _check,
+    "overhead": _overhead,
+    "metrics": _metrics,
     "record": _record,
     "compare": _compare,
     "report": _report,

@@ -16,9 +16,9 @@ from validator.github.commands import COMMANDS as GITHUB_COMMANDS
 
 if TYPE_CHECKING:
     from validator.check.launches import Launches
-    from validator.check.run import Order
+    from validator.check.run import MeasureOverhead, Order
     from validator.golden import GoldenStore
-    from validator.pipeline import Pipeline
+    from validator.pipeline import Pipeline, Requirement
 
 #: Exit codes beyond those of verdicts and errors: 128 + the signal that ended the run.
 INTERRUPTED, TERMINATED = 130, 143
@@ -40,12 +40,24 @@ def check(options: argparse.Namespace) -> int:
     from validator.report.terminal import show
 
     order = _order(options)
-    findings = Check(order, _launches(order)).run()
+    launches = _launches(order)
+    findings = Check(order, launches, measure=_overhead_gate(launches, order)).run()
     report = build_report(findings)
     show(report, sys.stdout)
     write_reports(report, order.out, options.json, options.markdown, options.junit)
     keep_result(findings)
+    _publish(options, [order.out / "report.json"])
     return report.verdict.exit_code
+
+
+def overhead(options: argparse.Namespace) -> int:
+    """Measure what determinism costs: step time in deterministic mode over the fastest default mode."""
+    from validator.overhead.command import measure_and_show, wish_of
+
+    order = _order(options)
+    code = measure_and_show(_launches(order), order.changes, wish_of(options), order.out, options.json, options.html)
+    _publish(options, [order.out / "overhead.json"])
+    return code
 
 
 def report(options: argparse.Namespace) -> int:
@@ -223,6 +235,32 @@ def doctor(options: argparse.Namespace) -> int:
     return 0 if found.can_run else FAILED
 
 
+def _overhead_gate(launches: Launches, order: Order) -> MeasureOverhead | None:
+    from validator.pipeline import Gate, Requirement
+
+    if order.requirements[Gate.OVERHEAD] is Requirement.OFF:
+        return None
+    from validator.overhead.command import gate_of
+
+    return gate_of(launches)
+
+
+def metrics(options: argparse.Namespace) -> int:
+    """Push reports and overhead records to a Pushgateway, or write them as a textfile for node_exporter."""
+    _publish(options, [Path(file) for file in options.records])
+    return 0
+
+
+def _publish(options: argparse.Namespace, records: Sequence[Path]) -> None:
+    """Metrics, where they are asked for; what goes wrong with them is said and never changes the answer."""
+    if options.push is None and options.textfile is None:
+        return
+    from validator.metrics.publish import publish
+
+    for line in publish(records, options.push, options.textfile, _root(), os.environ):
+        print(f"validator: {line}", file=sys.stderr)
+
+
 def _root() -> Path:
     """The project: the nearest folder around the working directory that has pipelines, else the product's own
     checkout.
@@ -273,8 +311,16 @@ def _order(options: argparse.Namespace) -> Order:
     return Order(
         pipeline=pipeline, out=out, goldens=store.root, changes=changes, python=options.python,
         megatron=Path(options.megatron) if options.megatron else None, keep_going=getattr(options, "keep_going", False),
+        overhead=_requirement(options),
         switches=_pairs("--switch", options.switch), base=base,
     )  # fmt: skip
+
+
+def _requirement(options: argparse.Namespace) -> Requirement | None:
+    from validator.pipeline import Requirement
+
+    chosen = getattr(options, "requirement", None)
+    return None if chosen is None else Requirement(chosen)
 
 
 def _launches(order: Order) -> Launches:
@@ -333,7 +379,7 @@ def _terminate(*_: object) -> NoReturn:
 
 #: What each command name runs.
 COMMANDS = {
-    "check": check, "record": record, "compare": compare, "doctor": doctor,
+    "check": check, "overhead": overhead, "metrics": metrics, "record": record, "compare": compare, "doctor": doctor,
     "report": report,
     "golden record": golden_record, "golden show": golden_show, "golden list": golden_list,
     "golden verify": golden_verify, "golden log": golden_log, "golden propose": golden_propose,

@@ -11,7 +11,8 @@ Faults: diverge {step, group, leaf}, random {step}, hang {step}, crash {step}, k
 NAME, says SENTENCE, full {step}, blind true, unmapped [names], skip_group NAME, frozen NAME, deaf_flips true,
 stuck_flips true, wrong_answers true, other_sample true, no_samples true, nan {step}, lost_rng true, rank_rng true,
 cpu_draw true, lost_optimizer true, save_disturbs true, unsaved [names], no_tracker true, strays true, slow SECONDS,
-no_ending true, jump FACTOR.
+no_ending true, jump FACTOR. Of a measured launch: step_seconds {deterministic: SECONDS, default: SECONDS, fill:
+SECONDS}, jitter SHARE, no_measurement true, few_steps true, profile_crash true.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import errno
 import hashlib
 import json
 import os
+import random
 import signal
 import struct
 import subprocess
@@ -103,10 +105,10 @@ class Rank:
         groups = {
             Group(g): self.record_of(g, contents) for g, contents in state.items() if g != self.faults.get("skip_group")
         }
+        if not self.faults.get("no_samples"):
+            self.hand_over(str(moment), state, metrics)  # first: a launch may be killed once its moment is recorded
         if self.writer:
             self.writer.append(moment, groups, metrics)
-        if not self.faults.get("no_samples"):
-            self.hand_over(str(moment), state, metrics)
 
     def hand_over(self, moment: str, state: State, metrics: dict) -> None:
         directory = self.request.samples_directory
@@ -208,8 +210,41 @@ class Rank:
                 file.write("x")
                 file.flush()
 
+    def measure(self) -> None:
+        """Write what a timed or profiled launch leaves, without spending the time."""
+        request, faults = self.request, self.faults
+        if request.measure == "profile" and faults.get("profile_crash"):
+            raise RuntimeError("the profiler is not available")
+        if faults.get("no_measurement"):
+            return
+        arm = "deterministic" if "--deterministic-mode" in request.arguments else "default"
+        arm = "fill" if request.settings.get("fill_uninitialized_memory") is False else arm
+        seconds = faults.get("step_seconds", {}).get(arm, 0.1) * (1 + float(request.switches.get("slowdown", 0.0)))
+        draw = random.Random(request.scratch.name)  # noqa: S311 - no secret
+        seconds *= 1 + faults.get("jitter", 0.0) * draw.uniform(-1, 1)
+        if request.measure == "profile":
+            phases = {"forward": 0.3, "backward": 0.5, "optimizer": 0.05, "communication": 0.1, "data": 0.02}
+            step = {**{name: share * seconds for name, share in phases.items()}, "step": seconds}
+            operators = {
+                "aten::mm": {"seconds": 0.5 * seconds, "calls": 8},
+                f"aten::{arm}": {"seconds": 0.01, "calls": 1},
+            }
+            content = {"rank": self.rank, "phases": [step] * 6, "operators": operators}
+        else:
+            steps = request.steps - (3 if faults.get("few_steps") else 1)
+            content = {
+                "rank": self.rank, "steps": [seconds * (1 + 0.01 * draw.random()) for _ in range(steps)],
+                "tokens_per_step": 512, "peak_memory_bytes": 2**29 + self.rank, "window_seconds": seconds * steps,
+                "busy_seconds": 2 * seconds * steps, "steal_seconds": 0.0, "own_seconds": seconds * steps,
+                "load_average": 2.0, "torch": {"threads": 1, "deterministic_algorithms": arm != "default"}, "gpu": None,
+            }  # fmt: skip
+        request.write_measurement(self.rank, content)
+
     def run(self) -> None:
         request = self.request
+        if request.measure:
+            self.measure()
+            return
         restored = request.restore_step or 0
         if restored:
             self.restore(restored)

@@ -42,6 +42,7 @@ def build_report(findings: Findings) -> Report:
         next_step=_next_step(verdict, order, suggestion),
         out=str(order.out),
         environment=findings.environment.to_json() if findings.environment is not None else {},
+        overhead=findings.overhead,
         base="" if order.base is None else order.base.revision,
         policy_changes=policy_rows(order.base),
         new_golden=golden_facts(findings.new_golden),
@@ -69,6 +70,8 @@ def command_line(order: Order) -> str:
         words += ["--megatron", str(order.megatron)]
     if order.keep_going:
         words.append("--keep-going")
+    if order.overhead is not None:
+        words += ["--overhead", str(order.overhead)]
     return shlex.join(words)
 
 

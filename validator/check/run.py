@@ -16,7 +16,7 @@ from validator.check.launches import Launched, Launches, Standing, against
 from validator.check.preflight import check_data, check_variables
 from validator.check.rebaseline import InvalidGoldenError, invalid_gate, rebaseline_gate, settle, valid_golden
 from validator.check.recorder import unexercised
-from validator.check.verdict import GOLDEN, REBASELINE, RECORDER, REPEATABILITY, RESUME
+from validator.check.verdict import GOLDEN, OVERHEAD, REBASELINE, RECORDER, REPEATABILITY, RESUME
 from validator.check.waivers import WaiverBook
 from validator.environment import Environment, hardware_class, observe_host
 from validator.errors import LaunchError, TrajectoryError, UsageError
@@ -30,6 +30,10 @@ from validator.report.progress import Progress
 
 #: What keeps a question from being answered, and is no answer to it.
 MACHINERY = (LaunchError, TrajectoryError, OSError)
+
+#: Measures what determinism costs: the launches, the ``--env`` settings, the run's folder, and whether it gates; gives
+#: the gate and the record of the measurement.
+MeasureOverhead = Callable[[Launches, Mapping[str, str], Path, bool], tuple[GateReport, Mapping[str, object]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,13 @@ class Order:
     keep_going: bool = False
     switches: Mapping[str, object] = field(default_factory=dict)
     base: Base | None = None
+    overhead: Requirement | None = None
+
+    @property
+    def requirements(self) -> Mapping[Gate, Requirement]:
+        """What each gate is to the verdict: as the policy says, but for ``--overhead``."""
+        gates = self.pipeline.policy.gates
+        return gates if self.overhead is None else {**gates, Gate.OVERHEAD: self.overhead}
 
     @property
     def compared_with(self) -> Path:
@@ -77,6 +88,7 @@ class Findings:
     unexercised: tuple[str, ...]
     launches: Launches
     launched: tuple[Launched, ...] = ()
+    overhead: Mapping[str, object] | None = None
 
 
 def prepare(order: Order, executor: Executor, progress: Progress) -> Launches:
@@ -119,7 +131,11 @@ class Check:
     """Carries out one check. ``today`` decides which waivers have expired."""
 
     def __init__(
-        self, order: Order, launches: Launches, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self,
+        order: Order,
+        launches: Launches,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        measure: MeasureOverhead | None = None,
     ) -> None:
         self._order = order
         self._launches = launches
@@ -127,7 +143,9 @@ class Check:
         self._clock = time.monotonic()
         policy = order.pipeline.policy
         self._gates: dict[str, GateReport] = {}
-        self._requirements = policy.gates
+        self._requirements = order.requirements
+        self._measure = measure
+        self._overhead_record: Mapping[str, object] | None = None
         self._book = WaiverBook(RESUME, policy.waivers, self._started.date())
         self._store = GoldenStore(order.compared_with)
         self._golden: Golden | None = None
@@ -136,7 +154,7 @@ class Check:
 
     def run(self) -> Findings:
         """Run every gate that can be run; a failure of the machinery is an outcome, not an exception."""
-        for answer in (self._reference, self._repeatability, self._resume):
+        for answer in (self._reference, self._repeatability, self._resume, self._overhead):
             if not answer():
                 break
         return self._findings()
@@ -232,6 +250,20 @@ class Check:
             self._launches.discard_checkpoints(chain)
         return True
 
+    def _overhead(self) -> bool:
+        """Timed launches of their own, once the bits are known; not after a gate that fails."""
+        measure = self._measure
+        if measure is None or not self._on(OVERHEAD) or not self._goes_on():
+            return True
+        required = self._required(OVERHEAD)
+
+        def answer() -> GateReport:
+            gate, self._overhead_record = measure(self._launches, self._order.changes, self._order.out, required)
+            return gate
+
+        self._judge(answer, OVERHEAD)
+        return True
+
     def _launch(self, planned: plan.LaunchPlan, standing: Standing | None = None) -> Launched:
         launched = self._launches.run(planned, standing)
         self._done.append(launched)
@@ -273,14 +305,13 @@ class Check:
             others = self._gates.get(REPEATABILITY), self._gates.get(RESUME)
             self._gates[REBASELINE] = settle(self._gates[REBASELINE], *others, off=off)
         names = [name for name in (GOLDEN, REBASELINE) if name == GOLDEN or name in self._gates]
+        last = [OVERHEAD, RECORDER] if self._on(OVERHEAD) else [RECORDER]
         return Findings(
             order=self._order,
             hardware_class=self._launches.hardware_class,
             started=self._started,
             seconds=time.monotonic() - self._clock,
-            gates=tuple(
-                self._gates.get(name) or self._idle(name) for name in (*names, REPEATABILITY, RESUME, RECORDER)
-            ),
+            gates=tuple(self._gates.get(name) or self._idle(name) for name in (*names, REPEATABILITY, RESUME, *last)),
             golden=self._golden,
             reference=reference,
             environment=reference.environment if reference is not None else None,
@@ -289,6 +320,7 @@ class Check:
             unexercised=still,
             launches=self._launches,
             launched=tuple(self._done),
+            overhead=self._overhead_record,
         )
 
     def _idle(self, name: str) -> GateReport:

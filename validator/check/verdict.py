@@ -41,12 +41,12 @@ def headline(gates: Sequence[GateReport]) -> Verdict:
     resume = by_name.get(RESUME)
     if resume is not None and resume.required and resume.outcome is Outcome.FAILS:
         return Verdict.RESUME_BROKEN
+    if _over_budget(by_name) and not golden_fails and brings is not Outcome.FAILS:
+        return Verdict.OVER_BUDGET
     if golden_fails or any(gate.outcome is Outcome.ERROR for gate in required):
         return Verdict.ERROR
     if brings is Outcome.FAILS:
         return Verdict.CHANGED  # the golden that would be in force is not what is computed
-    if _over_budget(by_name) and not golden_fails and brings is not Outcome.FAILS:
-        return Verdict.OVER_BUDGET
     if (verdict := _left_open(required)) is not None:
         return verdict
     if brings is Outcome.HOLDS and golden is not None and golden.outcome is not Outcome.HOLDS:
@@ -54,10 +54,6 @@ def headline(gates: Sequence[GateReport]) -> Verdict:
     return Verdict.PASS
 
 
-#: What each verdict means, for the line beneath it.
-SENTENCES: Mapping[Verdict, str] = {
-    Verdict.NONDETERMINISTIC: "Two launches of one environment differ: this is not a deterministic computation.",
-    Verdict.CHANGED: "Repeatable, but not the golden's bits: something changed the computation.",
 def _left_open(required: Sequence[GateReport]) -> Verdict | None:
     """What is left to find out where nothing fails; ``None`` where every required gate holds."""
     outcomes = {gate.outcome for gate in required}
@@ -73,6 +69,10 @@ def _over_budget(by_name: Mapping[str, GateReport]) -> bool:
     return overhead is not None and overhead.required and overhead.outcome is Outcome.FAILS
 
 
+#: What each verdict means, for the line beneath it.
+SENTENCES: Mapping[Verdict, str] = {
+    Verdict.NONDETERMINISTIC: "Two launches of one environment differ: this is not a deterministic computation.",
+    Verdict.CHANGED: "Repeatable, but not the golden's bits: something changed the computation.",
     Verdict.RESUME_BROKEN: "The resumed run differs from the uninterrupted one.",
     Verdict.OVER_BUDGET: "Determinism costs more than the budget allows.",
     Verdict.HOST_CHANGED: "The golden's own environment no longer gives the golden's bits on this host.",
