@@ -47,12 +47,14 @@ def publish(options: argparse.Namespace) -> int:
     repository = connect(options)
     change = _change(options, repository)
     results = [Path(each) for each in options.results]
+    refused: list[str] = []
     kept = ", ".join(map(str, results)) or "the run"
     try:
         if options.download and change.state == "completed":
-            results += _download(repository, change, Path(options.download))
+            found, refused = _download(repository, change, Path(options.download))
+            results += found
             kept = options.download
-        lines = do(project_root(), repository, change, results, datetime.now(UTC).date())
+        lines = do(project_root(), repository, change, results, datetime.now(UTC).date(), refused)
     except GitHubError as error:
         raise GitHubError(f"{error} Results are kept in {kept}: run validator github publish again.") from error
     print("\n".join(lines))
@@ -109,17 +111,24 @@ def _change(options: argparse.Namespace, repository: Repository) -> Change:
     return change_of(read_event(Path(file)), repository, history.resolve("HEAD"))
 
 
-def _download(repository: Repository, change: Change, folder: Path) -> list[Path]:
-    from validator.github.results import MOST_BYTES
+def _download(repository: Repository, change: Change, folder: Path) -> tuple[list[Path], list[str]]:
+    """The run's results as zips, and a sentence for each that is not taken."""
+    from validator.github import results
+    from validator.github.errors import ForgedResultError
 
+    refused = []
     folder.mkdir(parents=True, exist_ok=True)
     places = []
     for artifact in repository.artifacts(change.run):
         if str(artifact["name"]).startswith("validator-result-") and not artifact.get("expired"):
             place = folder / f"{int(artifact['id'])}.zip"
-            place.write_bytes(repository.artifact(int(artifact["id"]), MOST_BYTES))
+            try:
+                place.write_bytes(repository.artifact(int(artifact["id"]), results.MOST_BYTES))
+            except ForgedResultError as error:
+                refused.append(str(error))
+                continue
             places.append(place)
-    return places
+    return places, refused
 
 
 COMMANDS = {"plan": plan, "github pack": pack, "github publish": publish, "github rebaseline": rebaseline}

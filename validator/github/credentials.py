@@ -10,19 +10,23 @@ from pathlib import Path
 from typing import Protocol, final
 
 from github3.apps import create_jwt_headers
-from github3.session import GitHubSession
+from jwt import PyJWTError
 
 from validator.errors import UsageError
-from validator.github.errors import RefusedError
+from validator.github.errors import GitHubError, RefusedError
 
 #: A token is renewed this long before it expires.
 _MARGIN = timedelta(minutes=2)
 
 
+#: Makes one request with these headers, as often as it takes: method, path, headers, body; returns the answer's JSON.
+Ask = Callable[[str, str, Mapping[str, str], Mapping[str, object] | None], dict[str, object]]
+
+
 class Credentials(Protocol):
     """Headers for the next request, and whether new ones can be had where GitHub says that these expired."""
 
-    def headers(self, session: GitHubSession) -> Mapping[str, str]: ...
+    def headers(self, ask: Ask) -> Mapping[str, str]: ...
     def renew(self) -> bool: ...
 
 
@@ -33,7 +37,7 @@ class WorkflowToken:
 
     token: str
 
-    def headers(self, session: GitHubSession) -> Mapping[str, str]:  # noqa: ARG002 - it needs no request
+    def headers(self, ask: Ask) -> Mapping[str, str]:  # noqa: ARG002 - it needs no request
         return {"Authorization": f"token {self.token}"}
 
     def renew(self) -> bool:
@@ -55,27 +59,28 @@ class App:
     _token: str = ""
     _expires: float = field(default=0.0)
 
-    def headers(self, session: GitHubSession) -> Mapping[str, str]:
+    def headers(self, ask: Ask) -> Mapping[str, str]:
         if self.clock() >= self._expires - _MARGIN.total_seconds():
-            self._mint(session)
+            self._mint(ask)
         return {"Authorization": f"token {self._token}"}
 
     def renew(self) -> bool:
         self._expires = 0.0
         return True
 
-    def _mint(self, session: GitHubSession) -> None:
+    def _mint(self, ask: Ask) -> None:
         try:
             own = create_jwt_headers(self.key, self.identity, expire_in=540)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, PyJWTError) as error:
             raise UsageError("VALIDATOR_APP_KEY is no private key in PEM form; copy the App's key whole.") from error
-        where = session.build_url("repos", *self.repository.split("/"), "installation")
-        installation = _answer(session.request("GET", where, headers=own), 200)
-        url = session.build_url("app", "installations", str(installation["id"]), "access_tokens")
-        body = {"repositories": [self.repository.partition("/")[2]]}
-        token = _answer(session.request("POST", url, json=body, headers=own), 201)
-        self._token = str(token["token"])
-        self._expires = datetime.fromisoformat(str(token["expires_at"])).timestamp()
+        try:
+            installation = ask("GET", f"/repos/{self.repository}/installation", own, None)
+            body = {"repositories": [self.repository.partition("/")[2]]}
+            token = ask("POST", f"/app/installations/{installation['id']}/access_tokens", own, body)
+            self._token = str(token["token"])
+            self._expires = datetime.fromisoformat(str(token["expires_at"])).timestamp()
+        except RefusedError as error:
+            raise GitHubError(f"{error} The App gets no token; is it installed for {self.repository}?") from error
 
 
 def credentials_from(variables: Mapping[str, str], repository: str) -> Credentials:
@@ -97,11 +102,3 @@ def credentials_from(variables: Mapping[str, str], repository: str) -> Credentia
             "There is nobody to speak to GitHub as; set VALIDATOR_APP_ID and VALIDATOR_APP_KEY, or GITHUB_TOKEN."
         )
     return WorkflowToken(token)
-
-
-def _answer(response: object, status: int) -> dict[str, object]:
-    found = getattr(response, "status_code", 0)
-    if found != status:
-        raise RefusedError(f"GitHub gave the App no token (status {found}); is it installed for the repository?", found)
-    content: dict[str, object] = response.json()  # type: ignore[attr-defined]
-    return content

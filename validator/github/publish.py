@@ -49,8 +49,17 @@ class Judged:
         return "Error: there is no result" if self.report is None else title_of(self.report)
 
 
-def publish(root: Path, repository: Repository, change: Change, results: Sequence[Path], today: date) -> list[str]:
+def publish(
+    root: Path,
+    repository: Repository,
+    change: Change,
+    results: Sequence[Path],
+    today: date,
+    refused: Sequence[str] = (),
+) -> list[str]:
     """Bring the change's check runs and comment up to date; returns lines that say what was done.
+
+    ``refused`` are sentences about results that were not even taken.
 
     Raises ``GitHubError`` where GitHub cannot be told, which changes no verdict; ``UsageError`` where a commit is not
     in the clone at ``root``.
@@ -62,7 +71,7 @@ def publish(root: Path, repository: Repository, change: Change, results: Sequenc
         raise
     if change.state != "completed":
         return _announce(repository, change, plan)
-    judged, strays = judge_results(root, change, plan, results, today)
+    judged, strays = judge_results(root, change, plan, results, today, refused)
     for each in judged:
         _of_pipeline(change, each).publish(repository)
     conclusion = worst([*(each.conclusion for each in judged), *([ACTION_REQUIRED] if plan.findings else [])])
@@ -81,11 +90,11 @@ def publish(root: Path, repository: Repository, change: Change, results: Sequenc
 
 
 def judge_results(
-    root: Path, change: Change, plan: Plan, results: Sequence[Path], today: date
+    root: Path, change: Change, plan: Plan, results: Sequence[Path], today: date, refused: Sequence[str] = ()
 ) -> tuple[list[Judged], list[str]]:
     """Every pipeline that is called for with its result, and sentences about results that are not used."""
     found: dict[str, list[Result]] = {each.pipeline: [] for each in plan.called}
-    strays: list[str] = []
+    strays = list(refused)
     with tempfile.TemporaryDirectory() as temporary:
         scratch = Path(temporary)
         (scratch / "unpacked").mkdir()

@@ -12,7 +12,7 @@ import requests
 from github3.session import GitHubSession
 
 from validator.github.credentials import Credentials
-from validator.github.errors import GitHubError, LostAnswerError, RefusedError
+from validator.github.errors import ForgedResultError, GitHubError, LostAnswerError, RefusedError
 
 #: A request is tried this often; with the waits below that is about a minute.
 ATTEMPTS = 6
@@ -86,25 +86,33 @@ class Transport:
         raise GitHubError(f"GitHub at {self.url} lost {ATTEMPTS} answers; try again later.")
 
     def download(self, path: str, limit: int) -> bytes:
-        """At most ``limit`` bytes of a file; raises ``GitHubError`` for a larger one."""
+        """At most ``limit`` bytes of a file; raises ``ForgedResultError`` for a larger one."""
         response = self._request("GET", path, stream=True)
         content = bytearray()
         try:
             for piece in response.iter_content(1 << 16):
                 content += piece
                 if len(content) > limit:
-                    raise GitHubError(f"{path} has more than the {limit} bytes that are accepted.")
+                    raise ForgedResultError(f"{path} has more than the {limit} bytes that are accepted.")
         except requests.RequestException as error:
             raise GitHubError(f"{path} could not be read whole ({type(error).__name__}); try again.") from error
         finally:
             response.close()
         return bytes(content)
 
+    def _ask(
+        self, method: str, path: str, headers: Mapping[str, str], body: Mapping[str, object] | None
+    ) -> dict[str, object]:
+        """A request of the credentials' own. A token that is made twice is one token too many, and no more."""
+        answer: dict[str, object] = self._request(method, path, body=body, headers=headers).json()
+        return answer
+
     def _request(
         self,
         method: str,
         path: str,
         *,
+        headers: Mapping[str, str] | None = None,
         body: Mapping[str, object] | None = None,
         parameters: Mapping[str, str | int] | None = None,
         repeatable: bool = True,
@@ -114,10 +122,10 @@ class Transport:
         renewed = False
         problem = ""
         for attempt in range(ATTEMPTS):
+            who = self.credentials.headers(self._ask) if headers is None else headers
             try:
-                headers = dict(self.credentials.headers(self._session))
                 response: requests.Response = self._session.request(
-                    method, url, json=body, params=parameters, headers=headers, stream=stream
+                    method, url, json=body, params=parameters, headers=dict(who), stream=stream
                 )
             except requests.ConnectTimeout:
                 problem = "does not answer"
@@ -128,9 +136,10 @@ class Transport:
             else:
                 if response.ok:
                     return response
-                if response.status_code == requests.codes.unauthorized and not renewed and self.credentials.renew():
+                if response.status_code == requests.codes.unauthorized and headers is None and not renewed:
                     renewed = True
-                    continue
+                    if self.credentials.renew():
+                        continue
                 wait = self._rate_limit(response)
                 if wait is not None:
                     self.sleep(wait)
