@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from validator.trajectory.groups import Moment, Phase
+from validator.trajectory.groups import Group, Moment, Phase
 from validator.trajectory.metrics import Metric, ulp_distance
 from validator.trajectory.reader import Trajectory
 
-#: Ranks whose metrics are read at most: reading is by rank and step.
+#: Ranks whose metrics are read at most, and of long launches fewer, so that as many steps are read in all.
 MOST_RANKS = 8
+MOST_STEPS = 3_000
 
 #: Points of one curve at most: more than a screen has columns for.
 MOST_POINTS = 240
@@ -74,7 +75,8 @@ def draw_curves(expected: Trajectory | None, observed: Trajectory, rank: int | N
 
     Of many ranks some are read. Curves that differ come first, then those that vary, then constant ones.
     """
-    ranks = _chosen(observed.ranks, rank)
+    most = max(2, min(MOST_RANKS, MOST_STEPS // max(1, len(observed.moments))))
+    ranks = chosen(observed.ranks, rank, most)
     series: dict[str, dict[int, list[Point]]] = {}
     for number in ranks:
         for name, points in _read(expected, observed, number).items():
@@ -115,11 +117,19 @@ def _apart(point: Point) -> tuple[bool, int]:
     return (point.differs, point.ulps or 0)
 
 
-def _chosen(ranks: Sequence[int], wanted: int | None) -> list[int]:
-    if len(ranks) <= MOST_RANKS:
+def chosen(ranks: Sequence[int], wanted: int | None, most: int) -> list[int]:
+    """At most ``most`` (≥ 2) ranks: the first and the last (pipeline stages have other metrics), ``wanted``, and some
+    between.
+    """
+    if len(ranks) <= most:
         return list(ranks)
-    spread = {ranks[at * (len(ranks) - 1) // (MOST_RANKS - 2)] for at in range(MOST_RANKS - 1)}
-    return sorted(spread | ({wanted} if wanted is not None and wanted in ranks else set()))
+    kept = dict.fromkeys((ranks[0], ranks[-1]))
+    if wanted is not None and wanted in ranks and most > 2:
+        kept[wanted] = None
+    for part in range(1, most):
+        if len(kept) < most:
+            kept[ranks[part * len(ranks) // most]] = None
+    return sorted(kept)
 
 
 def _read(expected: Trajectory | None, observed: Trajectory, rank: int) -> dict[str, list[Point]]:
@@ -127,11 +137,20 @@ def _read(expected: Trajectory | None, observed: Trajectory, rank: int) -> dict[
     right = _steps(observed.moments)
     series: dict[str, list[Point]] = {}
     for step in sorted({*left, *right}):
-        before = expected.metrics(rank, left[step]) if expected is not None and step in left else {}
         after = observed.metrics(rank, right[step]) if step in right else {}
+        if expected is None or step not in left:
+            before: Mapping[str, Metric] = {}
+        elif step in right and _digest(expected, rank, left[step]) == _digest(observed, rank, right[step]):
+            before = after
+        else:
+            before = expected.metrics(rank, left[step])
         for name in dict.fromkeys((*after, *before)):
             series.setdefault(name, []).append(Point(step, before.get(name), after.get(name)))
     return series
+
+
+def _digest(trajectory: Trajectory, rank: int, moment: Moment) -> bytes | None:
+    return trajectory.groups(rank, moment).get(Group.METRICS)
 
 
 def _steps(moments: Iterable[Moment]) -> dict[int, Moment]:

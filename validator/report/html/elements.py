@@ -51,7 +51,7 @@ def table(header: Sequence[Html], rows: Iterable[Sequence[Html]], caption: str, 
         ),
     )  # fmt: skip
     whole = tag("table", tag("caption", text(caption)), head, body, **attributes)
-    return tag("div", whole, class_="scroll", tabindex="0", role="region", aria_label=caption)
+    return tag("div", whole, class_="scroll", tabindex="0", role="group", aria_label=caption)
 
 
 def details(summary: Html, *content: Html, **attributes: object) -> Html:
@@ -61,7 +61,7 @@ def details(summary: Html, *content: Html, **attributes: object) -> Html:
 
 def copyable(content: str, label: str) -> Html:
     """A block of text with a button that copies it."""
-    block = tag("pre", tag("code", text(content)), tabindex="0", role="region", aria_label=label)
+    block = tag("pre", tag("code", text(content)), tabindex="0", role="group", aria_label=label)
     return tag("div", block, tag("button", text("Copy"), type="button", class_="copy", aria_label=f"Copy {label}"),
                class_="copyable")  # fmt: skip
 

@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 from validator.comparison import MomentPair
 from validator.report.html.folding import fold_columns, fold_ranks, folded, ranges_in_words
 from validator.report.html.states import State, Strip, states
-from validator.report.html.tensors import Cell, Place, Shelf
+from validator.report.html.tensors import MOST_IN_CELL, Cell, Place, Shelf
 from validator.report.model import WaivedFinding
-from validator.trajectory.groups import Group, Phase
+from validator.trajectory.groups import Group, Moment, Phase
 
 _GROUPS = tuple(Group)
+
+#: Leaves that a cell lists at least, as long as there is room.
+_LEAST = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,28 @@ class Map:
         whole: NDArray[np.uint8] = self.states[:, :, group].max(axis=0)
         return whole
 
+    def find(self, moment: str, group: str) -> tuple[int, int] | None:
+        """(group, column) of the first cell of a state group that differs at a moment, as the observed side names it.
+
+        The same moment may be there several times, once a launch; a moment of a longer column is found in it.
+        """
+        try:
+            at, wanted = self.groups.index(Group(group)), Moment.parse(moment)
+        except ValueError:  # not in this map, or no moment at all
+            return None
+        for column, each in enumerate(self.columns):
+            first, last = Moment.parse(each.first), Moment.parse(each.last)
+            inside = first.phase is wanted.phase and first.step <= wanted.step <= last.step
+            if inside and self.states[:, column, at].max() == State.DIFFERENT:
+                return at, column
+        return None
+
+    @property
+    def start(self) -> tuple[int, int]:
+        """(group, column) of the first cell that differs, in the order of time; the very first where none does."""
+        columns, groups = (self.states.max(axis=0) == State.DIFFERENT).nonzero()
+        return (int(groups[0]), int(columns[0])) if len(columns) else (0, 0)
+
     def count(self, state: State) -> int:
         """Cells of one group and column, over all ranks, that show a state."""
         return int((self.states.max(axis=0) == state).sum())
@@ -96,9 +121,9 @@ def draw_map(
     ranks = strips[0].expected.ranks
     worst = folded(whole, rows, columns)[:, :, held]
     cells = {}
-    for row, column, group in _in_order(worst):
+    for (row, column, group), most in _in_order(worst, shelf.room):
         place = _exemplar(whole, rows[row], columns[column], held[group], int(worst[row, column, group]))
-        cell = shelf.open(_place(flat[place[1]], ranks[place[0]], _GROUPS[held[group]]))
+        cell = shelf.open(_place(flat[place[1]], ranks[place[0]], _GROUPS[held[group]]), most)
         if cell is not None:
             cells[row, column, group] = cell
     return Map(
@@ -116,17 +141,22 @@ def draw_map(
     )
 
 
-def _in_order(worst: NDArray[np.uint8]) -> Iterator[tuple[int, int, int]]:
-    """Cells that differ or are waived: first one of each group and column, in the order of time, then the others."""
+def _in_order(worst: NDArray[np.uint8], room: int) -> Iterator[tuple[tuple[int, int, int], int]]:
+    """Cells that differ or are waived, and how many leaves each may list of those that there is ``room`` for.
+
+    First one of each group and column, in the order of time: they share most of the room. Then the others.
+    """
     chosen = (worst == State.DIFFERENT) | (worst == State.WAIVED)
-    later = []
+    first, later = [], []
     for column in range(worst.shape[1]):
         for group in range(worst.shape[2]):
             rows = chosen[:, column, group].nonzero()[0].tolist()
-            if rows:
-                yield rows[0], column, group
-                later += [(row, column, group) for row in rows[1:]]
-    yield from later
+            first += [(row, column, group) for row in rows[:1]]
+            later += [(row, column, group) for row in rows[1:]]
+    share = room * 2 // 3 // max(1, len(first))
+    yield from ((cell, max(_LEAST, min(share, MOST_IN_CELL))) for cell in first)
+    share = room // 3 // max(1, len(later))
+    yield from ((cell, max(_LEAST, min(share, MOST_IN_CELL))) for cell in later)
 
 
 def _exemplar(whole: NDArray[np.uint8], row: Sequence[int], column: range, group: int, state: int) -> tuple[int, int]:

@@ -13,6 +13,9 @@ from validator.report.html.words import CLASSES, MEANINGS, SIGNS, STATES, moment
 from validator.report.text import counted, printable
 from validator.report.words import moment_in_words
 
+#: Beyond this many columns their heads stand upright.
+_WIDE = 28
+
 
 def view(drawn: Map) -> Html:
     """The map: one row a state group, one column a moment; its ranks and tensors open from the page's data."""
@@ -21,23 +24,24 @@ def view(drawn: Map) -> Html:
     if len(strips) > 1:
         names = (tag("th", text(name), scope="colgroup", colspan=width) for name, width in strips)
         heads.append(tag("tr", tag("td"), *names))
-    begins = _begins(drawn)
+    begins, start = _begins(drawn), drawn.start
     signs = (
         tag("th", tag("span", text(_sign(column)), title=column_in_words(column)), scope="col", class_=begins[at])
         for at, column in enumerate(drawn.columns)
     )
     heads.append(tag("tr", tag("th", text("state group"), scope="col"), *signs))
-    rows = [_row(drawn, group, begins) for group in range(len(drawn.groups))]
+    rows = [_row(drawn, group, begins, start) for group in range(len(drawn.groups))]
+    label = f"{drawn.title}, the map"
     table = tag(
-        "table", tag("caption", text(_caption(drawn))), tag("thead", *heads), tag("tbody", *rows), class_="map",
-        data_map=drawn.identity,
+        "table", tag("thead", *heads), tag("tbody", *rows), class_="map tall" if len(drawn.columns) > _WIDE else "map",
+        data_map=drawn.identity, aria_label=label,
     )  # fmt: skip
     panel = tag(
         "div", tag("p", text("Choose a cell to see its tensors."), class_="quiet"), class_="panel",
         data_panel=drawn.identity, aria_live="polite",
     )  # fmt: skip
-    label = f"{drawn.title}, the map"
-    return join([tag("div", table, class_="scroll", role="region", aria_label=label, tabindex="0"), panel])
+    scroll = tag("div", table, class_="scroll", role="group", aria_label=label, tabindex="0")
+    return join([tag("p", text(_caption(drawn)), class_="quiet"), scroll, panel])
 
 
 def legend() -> Html:
@@ -87,7 +91,7 @@ def _cell(cell: Cell) -> list[Any]:
     return [moment_in_words(cell.moment), cell.rank, cell.differing, cell.leaves, tensors]
 
 
-def _row(drawn: Map, group: int, begins: list[str]) -> Html:
+def _row(drawn: Map, group: int, begins: list[str], start: tuple[int, int]) -> Html:
     name = str(drawn.groups[group])
     toggle = tag(
         "button", text(name), type="button", class_="unfold", data_group=group, aria_expanded="false",
@@ -99,7 +103,7 @@ def _row(drawn: Map, group: int, begins: list[str]) -> Html:
             "td",
             tag(
                 "button", text(SIGNS[state]), type="button", class_="go",
-                tabindex="0" if group == at == 0 else "-1", data_group=group, data_column=at,
+                tabindex="0" if (group, at) == start else "-1", data_group=group, data_column=at,
                 aria_label=f"{name}, {column_in_words(drawn.columns[at])}: {STATES[state]}",
             ),
             class_=f"{CLASSES[state]} {begins[at]}".rstrip(),

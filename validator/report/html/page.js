@@ -32,6 +32,16 @@
       document.getElementById(each.getAttribute("aria-controls")).hidden = !on;
     }
     if (focus) tab.focus();
+    const panel = document.getElementById(tab.getAttribute("aria-controls"));
+    const start = panel.querySelector('.go[tabindex="0"]'), scroll = panel.querySelector(".scroll");
+    if (start) show(scroll, start);
+  };
+  // Bring a cell into the sideways scrolling part, without moving the page.
+  const show = (scroll, cell) => {
+    const place = cell.getBoundingClientRect(), frame = scroll.getBoundingClientRect();
+    if (place.right > frame.right || place.left < frame.left + 160) {
+      scroll.scrollLeft += place.left - frame.left - frame.width / 2;
+    }
   };
   tabs.forEach((tab, at) => {
     tab.addEventListener("click", () => choose(tab));
@@ -85,9 +95,9 @@
   // What is behind a cell: each row of ranks that differs, with its tensors.
   const tensors = cell => {
     const [moment, rank, differing, leaves, found] = cell;
-    const parts = [make("p", {}, `${differing} of ${leaves} tensors differ at ${moment}, rank ${rank}.`)];
+    const parts = [make("p", {}, `${moment}, rank ${rank}: ${differing} of ${leaves} leaves differ.`)];
     if (found.length) {
-      const head = make("tr", {}, ...["tensor", "type and shape", "expected", "observed", "note"].map(
+      const head = make("tr", {}, ...["leaf", "type and shape", "expected", "observed", "note"].map(
         word => make("th", {scope: "col"}, word)));
       const body = found.map(([leaf, kind, expected, observed, note]) => {
         const [name, form] = data.leaves[leaf];
@@ -95,18 +105,17 @@
           ...[expected, observed].map(digest => make("td", {}, make("code", {}, digest || "none"))),
           make("td", {}, [kind === "leaf" ? "" : kind, note].filter(Boolean).join("; ")));
       });
-      const label = `Tensors that differ at ${moment}, rank ${rank}`;
-      parts.push(make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": label},
+      const label = `What differs at ${moment}, rank ${rank}`;
+      parts.push(make("div", {class: "scroll", tabindex: 0, role: "group", "aria-label": label},
         make("table", {class: "tensors"}, make("thead", {}, head), make("tbody", {}, ...body))));
     }
     if (found.length < differing) {
-      parts.push(make("p", {class: "quiet"}, found.length
-        ? `The first ${found.length} are listed; the JSON report and validator compare count them all.`
+      parts.push(make("p", {class: "quiet"}, found.length ? `The first ${found.length} are listed.`
         : "They are not listed: one side lacks the whole group, or the page has no room for more."));
     }
     return parts;
   };
-  const asText = panel => [...panel.querySelectorAll("h4,p,tr")].map(line => line.tagName === "TR"
+  const asText = panel => [...panel.querySelectorAll("h3,p,tr")].map(line => line.tagName === "TR"
     ? [...line.cells].map(cell => cell.textContent).join("\t") : line.textContent).join("\n") + "\n";
 
   const open = (table, go, focus) => {
@@ -116,22 +125,32 @@
     for (const each of table.querySelectorAll("[aria-current]")) each.removeAttribute("aria-current");
     go.setAttribute("aria-current", "true");
     const rows = go.dataset.row === undefined ? map.rows.map((_, at) => at) : [Number(go.dataset.row)];
-    const heading = make("h4", {tabindex: -1}, `${map.groups[group]}, ${map.columns[column]}, against ${map.expected}`);
+    const heading = make("h3", {tabindex: -1}, `${map.groups[group]}, ${map.columns[column]}, against ${map.expected}`);
     const close = make("button", {type: "button"}, "Back to the map");
     close.addEventListener("click", () => go.focus());
     const copy = make("button", {type: "button"}, "Copy");
     copy.addEventListener("click", () => copied(copy, asText(panel)));
     const parts = [];
-    let shown = 0;
-    for (const row of rows) {
-      const letter = map.states[group][row][column], cell = map.cells[`${row},${column},${group}`];
-      const [ranks, count] = map.rows[row];
-      parts.push(make("p", {}, make("span", {class: `mark ${letter}`}, words[letter]),
-        ` ${count > 1 ? "ranks" : "rank"} ${ranks}`));
-      if (cell && shown++ < 12) parts.push(...tensors(cell));
-      else if (!cell && "dw".includes(letter)) {
-        parts.push(make("p", {class: "quiet"}, "Not opened here: the page has no room for more. Earlier cells have tensors."));
+    const say = (letter, of) => {
+      const ranks = of.map(row => map.rows[row][0]).join(", ");
+      const many = of.length > 1 || map.rows[of[0]][1] > 1;
+      parts.push(make("p", {}, make("span", {class: `mark ${letter}`}, words[letter]), ` ${many ? "ranks" : "rank"} ${ranks}`));
+    };
+    const letterOf = row => map.states[group][row][column], cellOf = row => map.cells[`${row},${column},${group}`];
+    for (const letter of "dw") {
+      for (const row of rows.filter(row => letterOf(row) === letter && cellOf(row))) {
+        say(letter, [row]);
+        parts.push(...tensors(cellOf(row)));
       }
+      const closed = rows.filter(row => letterOf(row) === letter && !cellOf(row));
+      if (closed.length) {
+        say(letter, closed);
+        parts.push(make("p", {class: "quiet"}, "Not opened: the page has no room for more; earlier cells are."));
+      }
+    }
+    for (const letter of "ena") {
+      const alike = rows.filter(row => letterOf(row) === letter);
+      if (alike.length) say(letter, alike);
     }
     panel.replaceChildren(make("div", {class: "head"}, heading, make("div", {}, copy, " ", close)), ...parts);
     panel.classList.add("opened");
@@ -172,28 +191,19 @@
     });
   }
 
-  // From elsewhere in the page to a cell: by column, or by what the column and the group are called.
+  // From elsewhere in the page to a cell; where no group is named, to the worst of the column.
   for (const button of document.querySelectorAll("button.open")) {
     button.addEventListener("click", () => {
-      const {map: name, column, moment, named} = button.dataset, map = data.maps[name], table = grid(name);
-      const at = column !== undefined ? Number(column) : place(map, moment, named);
-      let group = named ? map.groups.indexOf(named) : -1;
-      if (group < 0) group = worst(map, at);
+      const {map: name, column} = button.dataset, map = data.maps[name], table = grid(name), at = Number(column);
+      const group = button.dataset.group !== undefined ? Number(button.dataset.group) : worst(map, at);
       choose(document.getElementById(`tab-${name}`));
       const go = table.querySelector(`.go[data-group="${group}"][data-column="${at}"]`);
       for (const each of table.querySelectorAll('.go[tabindex="0"]')) each.tabIndex = -1;
       go.tabIndex = 0;
-      table.scrollIntoView({block: "nearest"});
+      show(table.parentElement, go);
       open(table, go, true);
     });
   }
-  const place = (map, moment, named) => {
-    const known = map.columns.indexOf(moment);
-    if (known >= 0) return known;
-    const group = Math.max(0, map.groups.indexOf(named));
-    const first = map.columns.findIndex((_, column) => map.states[group].some(line => line[column] === "d"));
-    return Math.max(0, first);
-  };
   const worst = (map, column) => {
     for (const letter of "dw") {
       const found = map.groups.findIndex((_, group) => map.states[group].some(line => line[column] === letter));

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -80,9 +80,9 @@ def render_report(
     page = _Page(f"{report.verdict.value}: {report.pipeline}", sections.headline(report))
     maps, refusals = _maps(report, given, page.shelf)
     page.maps = [drawn for drawn, _ in maps]
-    openable = {gate: drawn.identity for drawn, gate in maps}
+    targets = _targets(report.gates, {gate: drawn for drawn, gate in reversed(maps)})
     page.add("gates", "Gates", sections.gates(report))
-    page.add("divergence", "First divergence", sections.divergences(report.gates, openable))
+    page.add("divergence", "First divergence", sections.divergences(report.gates, targets))
     page.add("map", "Map", _map_section(page.maps, refusals, problems, given))
     page.add("curves", "Curves", _curves(report, given))
     page.add("resume", "Resume chain", _resume(page.maps, given))
@@ -117,7 +117,8 @@ def render_comparison(pair: Pair) -> str:
     page = _Page(f"{word}: {names[1]} against {names[0]}", header, shelf=shelf)
     page.maps = [drawn] if drawn is not None else []
     gate = GateReport("comparison", Outcome.FAILS, True, "", divergence=pair.divergence, spread=pair.spread)
-    page.add("divergence", "First divergence", sections.divergences([gate], {"comparison": "pair"} if drawn else {}))
+    targets = _targets([gate], {gate.name: drawn} if drawn is not None else {})
+    page.add("divergence", "First divergence", sections.divergences([gate], targets))
     page.add("map", "Map", _map_section(page.maps, [strip.refusal] if strip.refusal else [], (), None))
     rank = pair.divergence.rank if pair.divergence is not None else None
     curves = curveview.view(draw_curves(pair.expected, pair.observed, rank), *names)
@@ -163,6 +164,17 @@ def _maps(report: Report, given: Trajectories, shelf: Shelf) -> tuple[list[tuple
         if drawn is not None:
             maps.append((drawn, gate))
     return maps, refusals
+
+
+def _targets(gates: Sequence[GateReport], maps: Mapping[str, Map]) -> dict[str, sections.Target]:
+    """The cell of a gate's map at which its first divergence is seen, by the gate's name."""
+    targets = {}
+    for gate in gates:
+        drawn, found = maps.get(gate.name), gate.divergence
+        at = drawn.find(found.moment, found.group) if drawn is not None and found is not None else None
+        if drawn is not None and at is not None:
+            targets[gate.name] = (drawn.identity, *at)
+    return targets
 
 
 def _pairs(reference: Trajectory, segment: Trajectory, restore: int) -> tuple[MomentPair, ...]:
@@ -222,7 +234,7 @@ def _resume(maps: Iterable[Map], given: Trajectories) -> Html:
     last = max((moment.step for moment in given.reference.moments), default=0)
     words = ("launch", "begins", "right after the restore", "before the first step", "later steps", "steps")
     header = [text(word) for word in words]
-    drawing = tag("div", timeline(chain, last), class_="scroll", tabindex="0", role="region", aria_label="Timeline")
+    drawing = tag("div", timeline(chain, last), class_="scroll", tabindex="0", role="group", aria_label="Timeline")
     rows = table(header, restores(chain, "resume"), "Each launch of the chain against the uninterrupted one")
     return section("resume", "Resume chain", drawing, rows)
 
@@ -238,7 +250,7 @@ def _document(page: _Page) -> str:
         "base-uri 'none'; form-action 'none'"
     )
     links = (tag("li", tag("a", text(name), href=f"#{identity}")) for identity, name, _ in page.sections if name)
-    theme = tag("button", text("Theme"), type="button", id="theme", aria_label="Switch between light and dark")
+    theme = tag("button", text("Theme"), type="button", id="theme", aria_label="Theme: switch between light and dark")
     nav = tag("nav", tag("ul", *links), theme, aria_label="Sections")
     main = tag("main", page.header, nav, *(content for _, _, content in page.sections), id="top")
     head = join(

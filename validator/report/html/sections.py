@@ -86,24 +86,27 @@ def _notes(notes: Sequence[str]) -> Html:
     return tag("ul", *(tag("li", text(note)) for note in notes[:_MOST]), class_="notes") if notes else NOTHING
 
 
-def divergences(found: Iterable[GateReport], openable: Mapping[str, str]) -> Html:
-    """Where the bits part, for each gate that found it; ``openable`` names the map that shows a gate's."""
+#: A cell of a map: the map's identity, the group's and the column's places in it.
+type Target = tuple[str, int, int]
+
+
+def divergences(found: Iterable[GateReport], targets: Mapping[str, Target]) -> Html:
+    """Where the bits part, for each gate that found it; ``targets`` are the cells that show a gate's."""
     parts = [
         part
         for gate in found
         if gate.divergence is not None
-        for part in (_divergence(gate.name, gate.divergence, openable.get(gate.name)), _spread(gate.spread))
+        for part in (_divergence(gate.name, gate.divergence, targets.get(gate.name)), _spread(gate.spread))
     ]
     return section("divergence", "First divergence", *parts)
 
 
-def _divergence(gate: str, found: Divergence, opener: str | None) -> Html:
+def _divergence(gate: str, found: Divergence, target: Target | None) -> Html:
     place = tag("p", tag("b", text(place_in_words(found))), text(f" ({found.kind}; gate {gate})"), class_="place")
-    button = (
-        tag("button", text("Show it on the map"), type="button", class_="open", data_map=opener,
-            data_moment=moment_in_words(found.moment), data_named=found.group)
-        if opener else NOTHING
-    )  # fmt: skip
+    button = NOTHING
+    if target is not None:
+        place_on = {"data_map": target[0], "data_group": target[1], "data_column": target[2]}
+        button = tag("button", text("Show it on the map"), type="button", class_="open", **place_on)
     metric = found.metric
     if metric is None:
         rows = [(text("expected"), code(found.expected or "none")), (text("observed"), code(found.observed or "none"))]

@@ -77,8 +77,8 @@ class Shelf:
         """Take back what ``share`` kept."""
         self.room, self.cells = self.room + room, self.cells + cells
 
-    def open(self, place: Place) -> Cell | None:
-        """What differs at a place; ``None`` where the page has no room left."""
+    def open(self, place: Place, most: int = MOST_IN_CELL) -> Cell | None:
+        """What differs at a place, at most ``most`` of it listed; ``None`` where the page has no room left."""
         if self.cells <= 0:
             return None
         self.cells -= 1
@@ -88,7 +88,7 @@ class Shelf:
         if expected is None or observed is None:
             return Cell(str(place.pair.observed), place.rank, leaves, leaves, ())
         found = group_differences(expected, observed)
-        shown = found[: min(MOST_IN_CELL, max(self.room, 0))]
+        shown = found[: min(most, max(self.room, 0))]
         self.room -= len(shown)
         tensors = tuple(self._tensor(place, each) for each in shown)
         return Cell(str(place.pair.observed), place.rank, len(found), leaves, tensors)
