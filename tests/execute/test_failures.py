@@ -17,7 +17,8 @@ TORCHRUN_KILLED = (
 
 CASES = {
     "validator: Megatron 0.16.1 lacks megatron.training.\nRuntimeError: x\n": "Megatron 0.16.1 lacks megatron.training",
-    "[rank0]: ModuleNotFoundError: No module named 'einops.layers'\n": "lacks the Python package 'einops'",
+    "[rank0]: ModuleNotFoundError: No module named 'einops'\n": "lacks the Python package 'einops'",
+    "[rank0]: ModuleNotFoundError: No module named 'einops.layers'\n": "lacks the Python module 'einops.layers'",
     "RuntimeError: x\nOSError: [Errno 28] No space left on device: 'y'\n": "no space was left",
     TORCHRUN_KILLED: "rank 1 was ended by signal 9 (SIGKILL)",
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n": "it ran out of memory",

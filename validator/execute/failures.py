@@ -48,7 +48,8 @@ def explain(log: Path, code: int, python: Path) -> str:
     if _FULL.search(text):
         return "no space was left on the device that it wrote to"
     if package := _PACKAGE.search(text):
-        return f"the environment of {python} lacks the Python package {package['name'].partition('.')[0]!r}"
+        kind = "module" if "." in package["name"] else "package"  # of a package that is there, a part may be missing
+        return f"the environment of {python} lacks the Python {kind} {package['name']!r}"
     if killed := _killed_rank(text):
         return killed
     if _MEMORY.search(text):

@@ -62,6 +62,7 @@ def prepare(device: str, on_device: Callable[[], AbstractContextManager[None]] |
     CUDA is not asked for, the device's generator takes part in model building and training steps, Adam and the final
     norm are ours.
     """
+    require("megatron.training.determinism", "apply_determinism_to_args")  # --deterministic-mode sets all by itself
     require("megatron.training.initialize", "_compile_dependencies")
     initialize = importlib.import_module("megatron.training.initialize")
     initialize._compile_dependencies = lambda: None  # type: ignore[attr-defined]
