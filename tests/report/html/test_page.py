@@ -18,7 +18,7 @@ from tests.report import samples
 from tests.report.hostile import ATTACKS, reports
 from tests.trajectory.synthetic import NAMES, Launch, changed, moments
 from validator.report.html import Pair, render_comparison, render_report
-from validator.report.model import Report
+from validator.report.model import Outcome, PolicyChangeRow, Report
 from validator.report.trajectories import Segment, Trajectories
 from validator.trajectory.groups import Group, Moment
 from validator.trajectory.reader import Trajectory
@@ -176,3 +176,21 @@ def test_a_refused_comparison_says_why(tmp_path: Path) -> None:
 def _group(trajectory: Trajectory, name: str) -> int:
     """Place of a group among those of the map, which are in the order of ``Group``."""
     return [str(group) for group in Group if group in trajectory.group_names].index(name)
+
+
+def test_the_gate_behind_the_headline_comes_first(hostile: Trajectories) -> None:
+    report = samples.nondeterministic()
+    golden = replace(samples.changed().gates[0], outcome=Outcome.FAILS)
+    both = replace(report, gates=(golden, report.gates[1], *samples.passing().gates[2:]))
+    page = render_report(both, hostile)
+    order = re.findall(r"\(leaf; gate (\w+)\)", page)
+    assert order == ["repeatability", "golden"]
+    assert page.index('id="tab-repeat-1"') < page.index('id="tab-golden"')
+
+
+def test_a_policy_that_the_change_alters_is_shown_beside_the_base() -> None:
+    rows = (PolicyChangeRow("limits.launch_seconds", "300", "900"), PolicyChangeRow("waivers", None, "everything"))
+    words = " ".join(_Elements(render_report(replace(samples.passing(), policy_changes=rows, base="0a1b2c"))).text)
+    assert "Policy changed here" in words
+    assert "Base revision 0a1b2c" in words
+    assert "limits.launch_seconds" in words

@@ -1,27 +1,31 @@
-"""Puts the page together: sections, the data that they open, style and script, in one file."""
+"""The page of a report, and that of two trajectories: which sections there are, and what each one shows."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
-from typing import Any
+from dataclasses import dataclass
 
 from validator.comparison import MomentPair, resume_pairs
 from validator.report.harmless import harmless
 from validator.report.html import curveview, mapview, sections
 from validator.report.html.curves import draw_curves
-from validator.report.html.elements import NOTHING, Html, copyable, details, join, section, table, tag, text
+from validator.report.html.document import Page, document
+from validator.report.html.elements import NOTHING, Html, copyable, details, section, table, tag, text
 from validator.report.html.map import Map, draw_map
+from validator.report.html.overhead import overhead
 from validator.report.html.states import Strip, every_moment, unexercised
 from validator.report.html.tensors import Shelf
 from validator.report.html.timeline import restores, timeline
 from validator.report.markdown import render_markdown
-from validator.report.model import Divergence, EnvironmentDifferenceRow, GateReport, Outcome, Report, SpreadRow
+from validator.report.model import (
+    Divergence,
+    EnvironmentDifferenceRow,
+    GateReport,
+    Outcome,
+    Report,
+    SpreadRow,
+    Verdict,
+)
 from validator.report.trajectories import Trajectories
 from validator.trajectory.reader import Trajectory
 
@@ -47,21 +51,6 @@ class Pair:
     environment_difference: tuple[EnvironmentDifferenceRow, ...] = ()
 
 
-@dataclass(slots=True)
-class _Page:
-    """Sections in their order, and the maps whose data the script needs."""
-
-    title: str
-    header: Html
-    sections: list[tuple[str, str, Html]] = field(default_factory=list)
-    maps: list[Map] = field(default_factory=list)
-    shelf: Shelf = field(default_factory=Shelf)
-
-    def add(self, identity: str, name: str, content: Html) -> None:
-        if content:
-            self.sections.append((identity, name, content))
-
-
 def render_report(
     report: Report,
     trajectories: Trajectories | None = None,
@@ -77,25 +66,28 @@ def render_report(
     """
     report = harmless(report)
     given = trajectories if trajectories is not None else Trajectories()
-    page = _Page(f"{report.verdict.value}: {report.pipeline}", sections.headline(report))
+    page = Page(f"{report.verdict.value}: {report.pipeline}", sections.headline(report))
     maps, refusals = _maps(report, given, page.shelf)
     page.maps = [drawn for drawn, _ in maps]
     targets = _targets(report.gates, {gate: drawn for drawn, gate in reversed(maps)})
+    ordered = sorted(report.gates, key=lambda gate: _in_order(report).index(gate.name))
     page.add("gates", "Gates", sections.gates(report))
-    page.add("divergence", "First divergence", sections.divergences(report.gates, targets))
+    page.add("divergence", "First divergence", sections.divergences(ordered, targets))
     page.add("map", "Map", _map_section(page.maps, refusals, problems, given))
     page.add("curves", "Curves", _curves(report, given))
     page.add("resume", "Resume chain", _resume(page.maps, given))
     compared = report.golden is not None and given.reference is not None
     page.add("environment", "Environment", sections.environment(report.environment_difference, compared))
+    page.add("overhead", "Overhead", overhead(report.overhead))
     page.add("waivers", "Waivers", sections.waivers(report))
+    page.add("policy", "Policy", sections.policy(report))
     for number, markup in enumerate(extra):
         page.add(f"extra-{number}", "", markup)
     page.add("records", "Records", sections.records(report))
     markdown = copyable(render_markdown(report), "the report as Markdown")
     whole = details(text("Everything as Markdown, for a comment or a mail"), markdown)
     page.add("text", "As text", section("text", "As text", whole))
-    return _document(page)
+    return document(page)
 
 
 def render_comparison(pair: Pair) -> str:
@@ -114,7 +106,7 @@ def render_comparison(pair: Pair) -> str:
         tag("p", text(pair.sentence), class_="sentence"),
         id="verdict", class_=tone,
     )  # fmt: skip
-    page = _Page(f"{word}: {names[1]} against {names[0]}", header, shelf=shelf)
+    page = Page(f"{word}: {names[1]} against {names[0]}", header, shelf=shelf)
     page.maps = [drawn] if drawn is not None else []
     gate = GateReport("comparison", Outcome.FAILS, True, "", divergence=pair.divergence, spread=pair.spread)
     targets = _targets([gate], {gate.name: drawn} if drawn is not None else {})
@@ -124,7 +116,7 @@ def render_comparison(pair: Pair) -> str:
     curves = curveview.view(draw_curves(pair.expected, pair.observed, rank), *names)
     page.add("curves", "Curves", section("curves", "Metrics, step by step", curves))
     page.add("environment", "Environment", sections.environment(pair.environment_difference, True))
-    return _document(page)
+    return document(page)
 
 
 def _maps(report: Report, given: Trajectories, shelf: Shelf) -> tuple[list[tuple[Map, str]], list[str]]:
@@ -148,8 +140,8 @@ def _maps(report: Report, given: Trajectories, shelf: Shelf) -> tuple[list[tuple
              for each in given.segments]  # fmt: skip
     if chain:
         wanted.append(("resume", "resume", "Resumed", "the uninterrupted launch", chain))
-    failing = {gate.name for gate in report.gates if gate.outcome is Outcome.FAILS}
-    wanted.sort(key=lambda each: each[1] not in failing)
+    order = _in_order(report)
+    wanted.sort(key=lambda each: order.index(each[1]) if each[1] in order else len(order))
     waived = {gate.name: gate.waived for gate in report.gates}
     maps: list[tuple[Map, str]] = []
     refusals = []
@@ -164,6 +156,13 @@ def _maps(report: Report, given: Trajectories, shelf: Shelf) -> tuple[list[tuple
         if drawn is not None:
             maps.append((drawn, gate))
     return maps, refusals
+
+
+def _in_order(report: Report) -> list[str]:
+    """Names of gates: first the one behind the headline, then others that fail, then the rest."""
+    first = {Verdict.NONDETERMINISTIC: "repeatability", Verdict.RESUME_BROKEN: "resume"}.get(report.verdict)
+    by_weight = sorted(report.gates, key=lambda gate: (gate.name != first, gate.outcome is not Outcome.FAILS))
+    return [gate.name for gate in by_weight]
 
 
 def _targets(gates: Sequence[GateReport], maps: Mapping[str, Map]) -> dict[str, sections.Target]:
@@ -237,53 +236,3 @@ def _resume(maps: Iterable[Map], given: Trajectories) -> Html:
     drawing = tag("div", timeline(chain, last), class_="scroll", tabindex="0", role="group", aria_label="Timeline")
     rows = table(header, restores(chain, "resume"), "Each launch of the chain against the uninterrupted one")
     return section("resume", "Resume chain", drawing, rows)
-
-
-def _document(page: _Page) -> str:
-    style, script = asset("page.css"), asset("page.js")
-    data: dict[str, Any] = {
-        "maps": {drawn.identity: mapview.data(drawn) for drawn in page.maps},
-        "leaves": mapview.shelf_data(page.shelf),
-    }
-    policy = (
-        f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    links = (tag("li", tag("a", text(name), href=f"#{identity}")) for identity, name, _ in page.sections if name)
-    theme = tag("button", text("Theme"), type="button", id="theme", aria_label="Theme: switch between light and dark")
-    nav = tag("nav", tag("ul", *links), theme, aria_label="Sections")
-    main = tag("main", page.header, nav, *(content for _, _, content in page.sections), id="top")
-    head = join(
-        (
-            Html('<meta charset="utf-8">'),
-            Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
-            Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-            Html('<meta name="color-scheme" content="light dark">'),
-            Html('<meta name="referrer" content="no-referrer">'),
-            tag("title", text(page.title)),
-            Html('<link rel="icon" href="data:,">'),
-            Html(f"<style>{style}</style>"),
-        )
-    )  # fmt: skip
-    body = join(
-        (main, Html(f'<script type="application/json" id="data">{_safe_json(data)}</script>'),
-         Html(f"<script>{script}</script>"))
-    )  # fmt: skip
-    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{body}</body></html>\n'
-
-
-@cache
-def asset(name: str) -> str:
-    """A file of this folder: the style sheet, the script."""
-    return files("validator.report.html").joinpath(name).read_text(encoding="utf-8")
-
-
-def _hash(content: str) -> str:
-    """How the page's policy names the one style sheet and the one script that it lets in."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-
-
-def _safe_json(data: object) -> str:
-    """JSON that cannot end the element that it stands in."""
-    written = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

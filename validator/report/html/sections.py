@@ -155,6 +155,16 @@ def _waiver(found: WaivedFinding) -> list[Html]:
     return [code(found.leaf), text(place), text(found.reason), link, text(found.expires), code(found.observed)]
 
 
+def policy(report: Report) -> Html:
+    """What the change under test alters in the policy, which its own check does not follow."""
+    if not report.policy_changes:
+        return NOTHING
+    said = "The change alters the policy. This check used the base revision's; what follows has no effect on it."
+    rows = [[code(row.key), _fact(row.before), _fact(row.after)] for row in report.policy_changes[:_MOST]]
+    shown = table([text(word) for word in ("key", "base", "change")], rows, f"Base revision {report.base or 'unknown'}")
+    return section("policy", "Policy changed here", tag("p", text(said), class_="note"), shown)
+
+
 def environment(rows: Sequence[EnvironmentDifferenceRow], compared: bool) -> Html:
     """What is not as it was; ``compared`` is whether there was anything to compare with."""
     if not rows:
@@ -177,6 +187,7 @@ def records(report: Report) -> Html:
     """What else the report holds: golden, launches, steps, environment."""
     parts = [
         _pairs("The golden's record", report.golden or {}),
+        _pairs("The record of the new golden, which travels with the change", report.new_golden or {}),
         _launches(report.launches),
         _steps(report.steps),
         _environment(report.environment),
