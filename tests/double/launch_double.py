@@ -180,7 +180,9 @@ class Rank:
             while len(list(directory.glob("rank-*.json"))) < self.request.ranks:
                 time.sleep(0.005)
             tracker = directory.parent / "latest_checkpointed_iteration.txt"
-            tracker.write_text(str(step))
+            part = tracker.with_suffix(".part")  # whole or not at all: the kill may come at any time
+            part.write_text(str(step))
+            part.rename(tracker)
             if "--async-save" in self.request.arguments:
                 os.setsid()
                 time.sleep(600)  # a checkpoint writer that outlives its rank

@@ -138,8 +138,8 @@ class Policy:
     saves: tuple[Save, ...]
     launch_seconds: int
     waivers: tuple[Waiver, ...]
-    triggers: Triggers = Triggers()
-    limits: Limits = Limits()
+    triggers: Triggers = field(default_factory=Triggers)
+    limits: Limits = field(default_factory=Limits)
     overhead: OverheadPolicy = field(default_factory=OverheadPolicy)
 
 
