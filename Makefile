@@ -26,7 +26,7 @@ setup: $(INSTALLED)
 $(INSTALLED): pyproject.toml constraints.txt .python-version
 	@scripts/create-environment .venv
 	@echo 'Installing packages into .venv (the first time: some minutes, 5.5 GB)'
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[workload,test,dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[workload,github,service,postgresql,test,dev]'
 	@touch $@
 
 check: setup

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from validator.github.options import OPTIONS as GITHUB_OPTIONS
 from validator.github.options import add_propose
+from validator.service.options import OPTIONS as SERVICE_OPTIONS
 
 _EXIT_CODES = """exit codes of check:
   0  pass, rebaselined
@@ -29,6 +30,7 @@ def parser(version: str, commands: Mapping[str, Command]) -> argparse.ArgumentPa
     groups = {
         "golden": "approved trajectories: record, propose, show, list, verify, log",
         "pipeline": "what a check trains: list, validate, show",
+        "token": "leave to push results to the service: create, list, revoke",
         "github": "check runs, comments and re-baselines: pack, publish, rebaseline",
     }
     nested = {}
@@ -204,4 +206,5 @@ _OPTIONS: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {
     "pipeline validate": lambda sub: _pipeline(sub, optional=True),
     "pipeline show": _pipeline,
     **GITHUB_OPTIONS,
+    **SERVICE_OPTIONS,
 }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 from validator import __version__
 from validator.errors import UsageError, ValidatorError
 from validator.github.commands import COMMANDS as GITHUB_COMMANDS
+from validator.service.commands import COMMANDS as SERVICE_COMMANDS
 
 if TYPE_CHECKING:
     from validator.check.launches import Launches
@@ -385,4 +386,5 @@ COMMANDS = {
     "golden verify": golden_verify, "golden log": golden_log, "golden propose": golden_propose,
     "pipeline list": pipeline_list, "pipeline validate": pipeline_validate, "pipeline show": pipeline_show,
     **GITHUB_COMMANDS,
+    **SERVICE_COMMANDS,
 }  # fmt: skip

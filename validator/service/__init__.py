@@ -1,0 +1,1 @@
+"""The web app: receives GitHub's events, hands jobs to an engine, remembers every result and shows it."""

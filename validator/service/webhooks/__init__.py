@@ -1,0 +1,1 @@
+"""What GitHub tells: deliveries are authenticated, understood and stored before they are acknowledged."""
