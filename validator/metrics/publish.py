@@ -30,6 +30,8 @@ JOB = "validator"
 
 _TIMEOUT_SECONDS = 10.0
 
+_SCHEMES = ("http", "https")
+
 #: Events of GitHub Actions whose runs may be pushed, where they run the default branch.
 _EVENTS = ("push", "schedule", "workflow_dispatch")
 
@@ -165,11 +167,10 @@ def _unusable_context(sources: Iterable[Source], root: Path) -> Iterator[str]:
 
 
 def _push(gateway: str, grouped: Mapping[Key, Sequence[Sample]]) -> Iterator[str]:
-    address = urlsplit(gateway if "://" in gateway else f"http://{gateway}")
-    if address.scheme not in {"http", "https"} or not address.hostname:
+    shown = _address(gateway)
+    if not shown:
         yield f"Metrics are not pushed: {gateway!r} is no address; --push takes one like http://pushgateway:9091."
         return
-    shown = f"{address.scheme}://{address.hostname}" + (f":{address.port}" if address.port else "")
     for (pipeline, hardware_class), samples in grouped.items():
         grouping = {"pipeline": pipeline, "hardware_class": hardware_class}
         try:
@@ -177,3 +178,13 @@ def _push(gateway: str, grouped: Mapping[Key, Sequence[Sample]]) -> Iterator[str
         except (URLError, OSError, ValueError) as error:
             reason = getattr(error, "reason", None) or error
             yield f"Metrics of {pipeline} on {hardware_class} were not pushed ({shown}: {reason}); the verdict stands."
+
+
+def _address(gateway: str) -> str:
+    """The gateway's address without a password, as messages show it; empty where it is none."""
+    try:
+        address = urlsplit(gateway if "://" in gateway else f"http://{gateway}")
+        port = f":{address.port}" if address.port else ""
+    except ValueError:
+        return ""
+    return f"{address.scheme}://{address.hostname}{port}" if address.scheme in _SCHEMES and address.hostname else ""
