@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from validator.report.html.curves import Curve, Point, finite
 from validator.report.html.elements import NOTHING, Html, join, tag, text
 
-_WIDTH, _LEFT, _RIGHT = 600, 70, 12
+_WIDTH, _LEFT, _RIGHT = 600, 84, 12
 _TOP, _HEIGHT, _GAP, _BELOW = 10, 120, 16, 54
 _TOTAL = _TOP + _HEIGHT + _GAP + _BELOW + 24
 
@@ -85,7 +85,7 @@ def _axes(scale: _Scale, low: float, high: float) -> Html:
     for value in (low, (low + high) / 2, high):
         y = f"{scale.y(value):.1f}"
         marks.append(tag("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y, y2=y, class_="grid"))
-        marks.append(_word(_LEFT - 6, float(y) + 4, f"{value:.5g}", "end"))
+        marks.append(_word(_LEFT - 6, float(y) + 4, _decimal(value), "end"))
     return join(marks)
 
 
@@ -126,6 +126,11 @@ def _steps(curve: Curve, scale: _Scale, y: float) -> Html:
 
 def _word(x: float, y: float, content: str, anchor: str) -> Html:
     return tag("text", text(content), x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor, class_="label")
+
+
+def _decimal(value: float) -> str:
+    """Five digits, short enough for the axis."""
+    return f"{value:.4e}" if value and not 1e-3 <= abs(value) < 1e5 else f"{value:.5g}"
 
 
 def _short(number: int) -> str:

@@ -73,7 +73,8 @@ class Curve:
 def draw_curves(expected: Trajectory | None, observed: Trajectory, rank: int | None = None) -> tuple[Curve, ...]:
     """The curves of every metric of ``observed`` beside those of ``expected``; ``rank`` is one to be looked at.
 
-    Of many ranks some are read. Curves that differ come first, then those that vary, then constant ones.
+    Of many ranks some are read. Curves that differ come first, then those that vary, then constant ones; among
+    equals those that all ranks share.
     """
     most = max(2, min(MOST_RANKS, MOST_STEPS // max(1, len(observed.moments))))
     ranks = chosen(observed.ranks, rank, most)
@@ -89,7 +90,7 @@ def draw_curves(expected: Trajectory | None, observed: Trajectory, rank: int | N
         for whole, number in kinds.items():
             shown = thinned(whole, MOST_POINTS)
             curves.append(Curve(name, number if len(kinds) > 1 else None, shown, len(whole), expected is not None))
-    curves.sort(key=lambda curve: (curve.first is None, curve.constant))
+    curves.sort(key=lambda curve: (curve.first is None, curve.constant, curve.rank is not None))
     return tuple(curves[:MOST_CURVES])
 
 
