@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping
 
 from validator.github.options import OPTIONS as GITHUB_OPTIONS
-from validator.github.options import add_propose
+from validator.github.options import add_doctor, add_propose
 from validator.service.options import OPTIONS as SERVICE_OPTIONS
 
 _EXIT_CODES = """exit codes of check:
@@ -182,6 +182,7 @@ def _golden_one(sub: argparse.ArgumentParser) -> None:
 def _doctor(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--python", metavar="PATH", help="look at this interpreter instead of the validator's own")
     sub.add_argument("--megatron", metavar="PATH", help="a Megatron-LM checkout that launches are to use")
+    add_doctor(sub)
 
 
 def _nothing(_: argparse.ArgumentParser) -> None:

@@ -226,7 +226,10 @@ def pipeline_show(options: argparse.Namespace) -> int:
 def doctor(options: argparse.Namespace) -> int:
     """Say what this machine can run, what is missing, and how to get it; exit 3 where something is missing."""
     from validator.execute.doctor import diagnose
+    from validator.github.commands import doctor as github_doctor
 
+    if options.github:
+        return github_doctor(options)
     found = diagnose(options.python, Path.cwd(), Path(options.megatron) if options.megatron else None)
     for finding in found.findings:
         print(f"{finding.state:8} {finding.name:14} {finding.found}")

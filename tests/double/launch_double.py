@@ -11,7 +11,7 @@ Faults: diverge {step, group, leaf}, random {step}, hang {step}, crash {step}, k
 NAME, says SENTENCE, full {step}, blind true, unmapped [names], skip_group NAME, frozen NAME, deaf_flips true,
 stuck_flips true, wrong_answers true, other_sample true, no_samples true, nan {step}, lost_rng true, rank_rng true,
 cpu_draw true, lost_optimizer true, save_disturbs true, unsaved [names], no_tracker true, strays true, slow SECONDS,
-no_ending true, jump FACTOR. Of a measured launch: step_seconds {deterministic: SECONDS, default: SECONDS, fill:
+no_ending true, jump FACTOR, packages {name: version} (what it claims). Of a measured launch: step_seconds {deterministic: SECONDS, default: SECONDS, fill:
 SECONDS}, jitter SHARE, no_measurement true, few_steps true, profile_crash true.
 """
 
@@ -69,6 +69,8 @@ class Rank:
     def initial(self) -> State:
         seed = self.request.seed
         variables = sorted((k, v) for k, v in os.environ.items() if k.startswith(("ATEN_", "MKL_")))
+        library = Path("/usr/lib/mathlib/version")  # of a system package that computes, where an image has it
+        variables += [("mathlib", library.read_text())] if library.exists() else []
         state = {g: {n: mix(seed, variables, self.rank, g, n) for n in LEAVES[g]} for g in PERSISTENT}
         state["rng"]["cpu"] = mix(seed, "cpu")
         state["data_position"]["consumed_train_samples"] = struct.pack("<q", 0)
@@ -335,7 +337,9 @@ def launch(request_file: Path, ranks: int) -> int:
     if "says" in faults:
         print(f"validator: {faults['says']}", file=sys.stderr)
         return 1
-    request.claims_file.write_text(json.dumps(claims(request)))
+    claimed = claims(request)
+    claimed["packages"] |= faults.get("packages", {})
+    request.claims_file.write_text(json.dumps(claimed))
     children = {}
     for rank in range(ranks):
         child = os.fork()

@@ -40,7 +40,7 @@ def hub(
     project: Project, tmp_path: Path, app_key: tuple[str, str], golden_once: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Hub]:
     """A project with a golden on main, a branch ``change``, and credentials of the App."""
-    bare = tmp_path / "hub.git"
+    bare = tmp_path / "github" / NAME
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(bare)], check=True)
     repo = Repo.create(project.folder)
     repo.write(".gitignore", "runs/\nreport.json\n")

@@ -19,7 +19,7 @@ from cmarkgfm.cmark import Options
 from tests.github.hub import Hub
 from tests.report import samples
 from tests.report.hostile import ATTACKS, poisoned
-from validator.github import results
+from validator.github import limits, results
 from validator.github.errors import ForgedResultError
 from validator.report.model import Report
 from validator.report.summary import LIMIT, joined, render_summary
@@ -267,7 +267,7 @@ def test_a_duplicated_name_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_artifact_that_is_too_large_is_not_loaded(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(results, "MOST_BYTES", 1000)
+    monkeypatch.setattr(limits, "MOST_BYTES", 1000)
     hub.repo.write("constraints.txt", "torch==2.14.2\n")
     hub.repo.commit("a bump")
     hub.pull()

@@ -24,7 +24,7 @@ def plan(options: argparse.Namespace) -> int:
     from validator.errors import LaunchError
     from validator.github.plan import make_plan
 
-    made = make_plan(project_root(), options.base, options.head, options.image)
+    made = make_plan(project_root(), options.base, options.head, options.image, options.pipelines)
     print("\n".join(made.lines()))
     if options.json:
         write_whole(Path(options.json), json.dumps(made.document(), indent=2) + "\n")
@@ -41,6 +41,7 @@ def publish(options: argparse.Namespace) -> int:
     """Publish results as check runs and one comment; trajectories are compared anew first."""
     from datetime import UTC, datetime
 
+    _need_extra()
     from validator.github.errors import GitHubError
     from validator.github.publish import publish as do
 
@@ -71,11 +72,39 @@ def pack(options: argparse.Namespace) -> int:
 
 def rebaseline(options: argparse.Namespace) -> int:
     """Commit proposed goldens to the pull request that causes them."""
+    _need_extra()
     from validator.github.rebaseline import Request, commit_proposal
 
     request = Request(options.pull, options.commit, options.requester, options.reason)
-    print("\n".join(commit_proposal(project_root(), connect(options), request, Path(options.proposal))))
+    places = [Path(each) for each in options.proposals]
+    print("\n".join(commit_proposal(project_root(), connect(options), request, places)))
     return 0
+
+
+def init(options: argparse.Namespace) -> int:
+    """Set a repository up: caller workflows, CODEOWNERS, a first pipeline, a description of the ruleset."""
+    from validator.github.init import set_up
+
+    for line in set_up(Path(options.folder), options.product, options.commit, options.owners):
+        print(line)
+    return 0
+
+
+def doctor(options: argparse.Namespace) -> int:
+    """Say what of the set-up on GitHub is missing in a repository; exit 3 where something is."""
+    _need_extra()
+    from validator.github.doctor import FINE, MISSING, examine
+    from validator.report.text import printable
+
+    found = examine(connect(options))
+    for finding in found:
+        print(f"{finding.state:8} {finding.name:18} {printable(finding.found)}")
+        if finding.advice:
+            print(f"{'':27} {finding.advice}")
+    missing = sum(finding.state == MISSING for finding in found)
+    fine = sum(finding.state == FINE for finding in found)
+    print(f"{fine} fine, {missing} missing, {len(found) - fine - missing} not to be seen. docs/github.md says how.")
+    return 3 if missing else 0
 
 
 def connect(options: argparse.Namespace) -> Repository:
@@ -97,6 +126,16 @@ def project_root() -> Path:
     return next((place for place in (here, *here.parents) if (place / "pipelines").is_dir()), here)
 
 
+def _need_extra() -> None:
+    from importlib.util import find_spec
+
+    missing = [name for name in ("github3", "requests", "jsonschema") if find_spec(name) is None]
+    if missing:
+        raise UsageError(
+            f"{', '.join(missing)} not found; to speak to GitHub, install megatron-change-validator[github]."
+        )
+
+
 def _change(options: argparse.Namespace, repository: Repository) -> Change:
     from validator.github.event import Change, change_of, read_event
     from validator.golden.history import Repository as History
@@ -113,7 +152,7 @@ def _change(options: argparse.Namespace, repository: Repository) -> Change:
 
 def _download(repository: Repository, change: Change, folder: Path) -> tuple[list[Path], list[str]]:
     """The run's results as zips, and a sentence for each that is not taken."""
-    from validator.github import results
+    from validator.github import limits
     from validator.github.errors import ForgedResultError
 
     refused = []
@@ -123,7 +162,7 @@ def _download(repository: Repository, change: Change, folder: Path) -> tuple[lis
         if str(artifact["name"]).startswith("validator-result-") and not artifact.get("expired"):
             place = folder / f"{int(artifact['id'])}.zip"
             try:
-                place.write_bytes(repository.artifact(int(artifact["id"]), results.MOST_BYTES))
+                place.write_bytes(repository.artifact(int(artifact["id"]), limits.MOST_BYTES))
             except ForgedResultError as error:
                 refused.append(str(error))
                 continue
@@ -131,4 +170,4 @@ def _download(repository: Repository, change: Change, folder: Path) -> tuple[lis
     return places, refused
 
 
-COMMANDS = {"plan": plan, "github pack": pack, "github publish": publish, "github rebaseline": rebaseline}
+COMMANDS = {"plan": plan, "init": init, "github pack": pack, "github publish": publish, "github rebaseline": rebaseline}

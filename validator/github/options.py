@@ -10,6 +10,12 @@ def _plan(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--base", metavar="REV", required=True, help="commit before the change")
     sub.add_argument("--head", metavar="REV", default="HEAD", help="commit with the change (default: HEAD)")
     sub.add_argument("--image", metavar="NAME@DIGEST", help="a new container image that was seen")
+    sub.add_argument(
+        "--pipelines",
+        metavar="NAMES",
+        default="called",
+        help="these pipelines, separated by commas; 'all'; or those that the change calls for ('called')",
+    )
     sub.add_argument("--json", metavar="FILE", help="write the plan as JSON, with the matrix for a workflow")
     sub.add_argument("--github-output", metavar="FILE", help="add base, head, called, matrix and findings as outputs")
 
@@ -35,12 +41,27 @@ def _pack(sub: argparse.ArgumentParser) -> None:
 
 
 def _rebaseline(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("proposal", metavar="PROPOSAL", help="folder or zip that validator golden propose made")
+    sub.add_argument(
+        "proposals", metavar="PROPOSAL", nargs="+", help="folder or zip that validator golden propose made"
+    )
     _connection(sub)
     sub.add_argument("--pull", metavar="N", type=int, required=True, help="the pull request that causes the new bits")
     sub.add_argument("--commit", metavar="SHA", required=True, help="the head that was launched")
     sub.add_argument("--requester", required=True, help="who asked for it")
     sub.add_argument("--reason", required=True, help="why these bits are right, in one line")
+
+
+def _init(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--product", metavar="OWNER/NAME", required=True, help="repository of the validator's workflows")
+    sub.add_argument("--commit", metavar="SHA", required=True, help="the validator's commit that the callers pin")
+    sub.add_argument("--owners", metavar="@TEAM", required=True, help="who approves goldens, policy and workflows")
+    sub.add_argument("--folder", metavar="DIR", default=".", help="the repository to set up (default: here)")
+
+
+def add_doctor(sub: argparse.ArgumentParser) -> None:
+    """``doctor --github`` beyond what ``doctor`` looks at on this machine."""
+    sub.add_argument("--github", action="store_true", help="look at a repository's set-up on GitHub instead")
+    _connection(sub)
 
 
 def add_propose(sub: argparse.ArgumentParser) -> None:
@@ -55,6 +76,7 @@ def add_propose(sub: argparse.ArgumentParser) -> None:
 
 OPTIONS: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {
     "plan": _plan,
+    "init": _init,
     "github pack": _pack,
     "github publish": _publish,
     "github rebaseline": _rebaseline,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from validator.errors import LaunchError, UsageError
-from validator.github.results import MOST_BYTES, REPORT
+from validator.github.limits import MOST_BYTES, REPORT
 from validator.trajectory.layout import ENVIRONMENT
 
 LOG = "log.txt"

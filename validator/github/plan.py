@@ -75,11 +75,16 @@ class Plan:
         return "".join(f"{name}={text}\n" for name, text in texts.items())
 
 
-def make_plan(root: Path, base: str, head: str, image: str | None = None) -> Plan:
+#: Choices of pipelines beside their names.
+CALLED, ALL = "called", "all"
+
+
+def make_plan(root: Path, base: str, head: str, image: str | None = None, chosen: str = CALLED) -> Plan:
     """What the change from ``base`` to ``head`` calls for in the project at ``root``.
 
     Counted are the paths that changed since the two parted. With ``image`` (a container image, with its digest) also
-    the pipelines that look at an image of that name. Raises ``UsageError`` where a revision is unknown.
+    the pipelines that look at an image of that name. ``chosen`` asks for others than those that are called for: names
+    separated by commas, or ``all``. Raises ``UsageError`` where a revision or a name is unknown.
     """
     repository = Repository.around(root)
     before, after = repository.resolve(base), repository.resolve(head)
@@ -95,12 +100,13 @@ def make_plan(root: Path, base: str, head: str, image: str | None = None) -> Pla
     findings += [f"The change removes the pipeline {name}." for name in old if name not in new]
     findings += _removed_goldens(changed)
     labels = {pipeline.policy.triggers.runner for pipeline in old.values() if pipeline is not None}
+    asked = _asked(chosen, new)
     called = []
     for name, pipeline in new.items():
         trusted = old.get(name) or pipeline
         if pipeline is None or trusted is None:
             continue  # said among the findings
-        reason = _reason(name, old.get(name), pipeline, changed, image)
+        reason = _reason(name, old.get(name), pipeline, changed, image) if asked is None else asked.get(name)
         if reason is None:
             continue
         runner = trusted.policy.triggers.runner
@@ -113,6 +119,20 @@ def make_plan(root: Path, base: str, head: str, image: str | None = None) -> Pla
             continue
         called.append(Called(name, reason, runner))
     return Plan(before, after, tuple(called), tuple(findings), len(new))
+
+
+def _asked(chosen: str, pipelines: Mapping[str, Pipeline | None]) -> dict[str, str] | None:
+    """The pipelines that were asked for by name, with the reason; ``None`` where the change decides."""
+    if chosen == CALLED:
+        return None
+    names = list(pipelines) if chosen == ALL else [name.strip() for name in chosen.split(",") if name.strip()]
+    unknown = [name for name in names if name not in pipelines]
+    if unknown or not names:
+        found = repr(unknown[0]) if unknown else "no name"
+        raise UsageError(
+            f"--pipelines has {found}; accepted are {ALL}, {CALLED} or names out of {', '.join(pipelines)}."
+        )
+    return dict.fromkeys(names, "asked for")
 
 
 def _reason(

@@ -40,7 +40,7 @@ class Request:
     reason: str
 
 
-def commit_proposal(root: Path, repository: Repository, request: Request, place: Path) -> list[str]:
+def commit_proposal(root: Path, repository: Repository, request: Request, places: Sequence[Path]) -> list[str]:
     """Put the proposed goldens on the pull request's branch, or for a fork on a branch that holds both.
 
     Returns lines that say what was done. Raises ``ValidatorError`` with one sentence where the pull request moved on,
@@ -52,8 +52,8 @@ def commit_proposal(root: Path, repository: Repository, request: Request, place:
         raise UsageError(f"Pull request #{request.pull} is {pull['state']}; a re-baseline belongs to an open one.")
     own = (head.get("repo") or {}).get("full_name") == repository.name
     with tempfile.TemporaryDirectory() as temporary:
-        folder = _opened(place, Path(temporary))
-        proposals, files, gone = _examined(root, folder, request, base, Path(temporary))
+        folders = [_opened(place, Path(temporary) / f"proposal-{number}") for number, place in enumerate(places)]
+        proposals, files, gone = _examined(root, folders, request, base, Path(temporary))
     body = render_proposals(proposals)
     message = _message(proposals, request)
     if own:
@@ -95,9 +95,8 @@ def _on_own_branch(
     return int(found["number"])
 
 
-def _opened(place: Path, scratch: Path) -> Path:
+def _opened(place: Path, folder: Path) -> Path:
     if place.is_file() and place.suffix == ".zip":
-        folder = scratch / "proposal"
         unpack(place, folder)
     else:
         folder = place
@@ -108,14 +107,17 @@ def _opened(place: Path, scratch: Path) -> Path:
 
 
 def _examined(
-    root: Path, folder: Path, request: Request, base: str, scratch: Path
+    root: Path, folders: Sequence[Path], request: Request, base: str, scratch: Path
 ) -> tuple[list[Proposal], dict[str, bytes], list[str]]:
     """What is proposed, the files to commit by path, and the paths that go."""
-    store = GoldenStore(folder / "golden")
     proposals: list[Proposal] = []
     files: dict[str, bytes] = {}
     gone: list[str] = []
-    for number, (pipeline, hardware_class) in enumerate(_keys(folder)):
+    keys = [(folder, *key) for folder in folders for key in _keys(folder)]
+    if len({key[1:] for key in keys}) != len(keys):
+        raise ForgedResultError("Two proposals name the same pipeline and hardware class; give each once.")
+    for number, (folder, pipeline, hardware_class) in enumerate(keys):
+        store = GoldenStore(folder / "golden", follows_git=False)
         own, at_base, head = read_base_of(pipeline, root, base, scratch / f"base-{number}", request.commit)
         old = at_base.goldens.find(pipeline, hardware_class)
         off = own.policy.gates[Gate.RESUME] is Requirement.OFF

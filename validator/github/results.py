@@ -16,17 +16,10 @@ from jsonschema import Draft202012Validator
 
 from validator.errors import UsageError
 from validator.github.errors import ForgedResultError
+from validator.github.limits import MOST_BYTES, MOST_FILES, MOST_PARTS, MOST_REPORT_BYTES, REPORT
 from validator.report.json import report_schema
 from validator.report.model import Report
 from validator.report.reading import from_document
-
-REPORT = "report.json"
-
-#: What a result may have at most: files, bytes in all once unpacked, bytes of its report, and parts of a path.
-MOST_FILES = 10_000
-MOST_BYTES = 4 << 30
-MOST_REPORT_BYTES = 16 << 20
-MOST_PARTS = 12
 
 _MOST_NAME = 200
 

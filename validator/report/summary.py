@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from validator.report.harmless import harmless
 from validator.report.markdown import (
+    MOST_ROWS,
+    details,
     divergence_block,
     environment_block,
     gates_block,
@@ -15,12 +17,11 @@ from validator.report.markdown import (
     policy_block,
     spread_block,
     steps_block,
-    waived_block,
 )
 from validator.report.markup import code, code_block, prose
-from validator.report.model import GateReport, Outcome, Report, Verdict
+from validator.report.model import GateReport, Outcome, Report, Verdict, WaivedFinding
 from validator.report.text import seconds_in_words, shortened
-from validator.report.words import MEANING, gate_in_words
+from validator.report.words import MEANING, gate_in_words, ranks_in_words
 
 #: Characters that GitHub accepts in the summary or text of a check run.
 LIMIT = 65_535
@@ -66,14 +67,14 @@ def _sections(report: Report, where: str) -> Iterator[str]:
     for gate in report.gates:
         if gate.divergence is not None:
             yield divergence_block(gate.name, gate.divergence)
-            yield spread_block(gate.spread)
+            yield details("How it spreads", spread_block(gate.spread)) if gate.spread else ""
     yield environment_block(report.environment_difference)
     yield policy_block(report.policy_changes)
     by_name = {gate.name: gate for gate in report.gates}
     for name, title in (("resume", "Resume"), ("overhead", "Overhead")):
         if name in by_name:
             yield _gate(title, by_name[name])
-    yield waived_block([finding for gate in report.gates for finding in gate.waived])
+    yield _waived([finding for gate in report.gates for finding in gate.waived])
     yield listed("Expired waivers: they waive nothing any more", report.expired_waivers)
     if report.next_step:
         yield f"**Next:** {prose(shortened(report.next_step, _MOST_LINE))}"
@@ -86,6 +87,18 @@ def _sections(report: Report, where: str) -> Iterator[str]:
     yield launches_block(report.launches)
     yield steps_block(report.steps)
     yield f"Hardware class {code(report.hardware_class)}, {seconds_in_words(report.seconds)}."
+
+
+def _waived(findings: Sequence[WaivedFinding]) -> str:
+    """One line a waiver: where its places are is in the full report."""
+    lines: dict[str, int] = {}
+    for finding in findings:
+        where = ranks_in_words(finding.ranks)
+        about = f"{prose(shortened(finding.reason, 300))} ({code(finding.link)}, until {code(finding.expires)})"
+        line = f"- {code(shortened(finding.leaf, 200))} on {prose(where)}: {about}"
+        lines[line] = lines.get(line, 0) + 1
+    shown = [f"{line}, at {number} places" if number > 1 else line for line, number in list(lines.items())[:MOST_ROWS]]
+    return "\n".join(["**Waived, and seen as described**\n", *shown]) if shown else ""
 
 
 def _gate(title: str, gate: GateReport) -> str:
