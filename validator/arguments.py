@@ -84,6 +84,15 @@ def _launching(sub: argparse.ArgumentParser) -> None:
         "--python", metavar="PATH", help="launch with this interpreter, or that of this environment's folder"
     )
     sub.add_argument("--megatron", metavar="PATH", help="put this Megatron-LM checkout in front")
+    _image(sub)
+    sub.add_argument("--slurm", action="store_true", help="launch through Slurm; the run's folder must be shared")
+    sub.add_argument(
+        "--slurm-option",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="an option of the jobs, as partition=gpu; tasks_per_node and queue_seconds are ours",
+    )
     sub.add_argument("--switch", metavar="NAME=VALUE", action="append", default=[], help=argparse.SUPPRESS)
 
 
@@ -113,8 +122,22 @@ def _metrics(sub: argparse.ArgumentParser) -> None:
     _publishing(sub)
 
 
+def _image(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--image", metavar="IMAGE", help="launch in this container image: reference, ID, or archive")
+    sub.add_argument(
+        "--bind",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="a folder of this machine that the image gets read-only under its own name",
+    )
+
+
 def _check(sub: argparse.ArgumentParser) -> None:
     _launching(sub)
+    sub.add_argument(
+        "--base-image", metavar="IMAGE", help="the golden's image: launched here on a mismatch, to see who did it"
+    )
     sub.add_argument(
         "--overhead",
         dest="requirement",
@@ -182,6 +205,7 @@ def _golden_one(sub: argparse.ArgumentParser) -> None:
 def _doctor(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--python", metavar="PATH", help="look at this interpreter instead of the validator's own")
     sub.add_argument("--megatron", metavar="PATH", help="a Megatron-LM checkout that launches are to use")
+    _image(sub)
     add_doctor(sub)
 
 

@@ -17,6 +17,7 @@ from validator.service.commands import COMMANDS as SERVICE_COMMANDS
 
 if TYPE_CHECKING:
     from validator.check.launches import Launches
+    from validator.check.place import Place
     from validator.check.run import MeasureOverhead, Order
     from validator.golden import GoldenStore
     from validator.pipeline import Pipeline, Requirement
@@ -239,6 +240,18 @@ def doctor(options: argparse.Namespace) -> int:
     return 0 if found.can_run else FAILED
 
 
+def _doctor_of_image(options: argparse.Namespace) -> int:
+    from validator.execute.image_doctor import diagnose_image
+
+    found = diagnose_image(options.image, options.python, [Path(folder).absolute() for folder in options.bind])
+    for finding in found.findings:
+        print(f"{finding.state:8} {finding.name:14} {finding.found}")
+        if finding.advice:
+            print(f"{'':23} {finding.advice}")
+    print("Launches run in this image." if found.can_run else found.lacking)
+    return 0 if found.can_run else FAILED
+
+
 def _overhead_gate(launches: Launches, order: Order) -> MeasureOverhead | None:
     from validator.pipeline import Gate, Requirement
 
@@ -316,8 +329,16 @@ def _order(options: argparse.Namespace) -> Order:
         pipeline=pipeline, out=out, goldens=store.root, changes=changes, python=options.python,
         megatron=Path(options.megatron) if options.megatron else None, keep_going=getattr(options, "keep_going", False),
         overhead=_requirement(options),
-        switches=_pairs("--switch", options.switch), base=base,
+        switches=_pairs("--switch", options.switch), base=base, place=_place(options),
     )  # fmt: skip
+
+
+def _place(options: argparse.Namespace) -> Place:
+    from validator.check.place import Place
+
+    slurm = _pairs("--slurm-option", options.slurm_option) if options.slurm or options.slurm_option else None
+    binds = tuple(Path(folder).absolute() for folder in options.bind)
+    return Place(options.image, getattr(options, "base_image", None), binds, slurm)
 
 
 def _requirement(options: argparse.Namespace) -> Requirement | None:
@@ -328,11 +349,12 @@ def _requirement(options: argparse.Namespace) -> Requirement | None:
 
 
 def _launches(order: Order) -> Launches:
+    from validator.check.place import executors
     from validator.check.run import prepare
-    from validator.execute.local import LocalExecutor
     from validator.report.progress import progress_for
 
-    return prepare(order, LocalExecutor(), progress_for(sys.stderr))
+    executor, base = executors(order.place, order.pipeline, order.out)
+    return prepare(order, executor, progress_for(sys.stderr), base)
 
 
 def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from validator.check.plan import LaunchPlan
 from validator.execute.request import corpus_prefix
+from validator.execute.untrusted import read_small
 from validator.pipeline import Computation, Corpus, Device, SaveMode
 
 #: Megatron writes the step of the newest complete checkpoint into this file of the save folder, last of all.
@@ -64,19 +65,17 @@ def _loading(plan: LaunchPlan, load: Path | None) -> list[str]:
 
 def saved_step(checkpoints: Path) -> int:
     """The newest step whose checkpoint is complete under ``checkpoints``; 0 where there is none yet."""
-    try:
-        return int((checkpoints / TRACKER).read_text(encoding="ascii").strip())
-    except (OSError, ValueError):
-        return 0
+    told = read_small(checkpoints / TRACKER, 64)  # of code under test: it may be a link, or anything
+    return int(told) if told is not None and told.strip().isdigit() else 0
 
 
 def launch_variables(computation: Computation) -> dict[str, str]:
     """Variables that every launch of this computation gets; the pipeline's own come on top.
 
-    One thread a rank, so that no sum depends on the number of cores; loopback, since the ranks are on one machine. On
+    One thread a rank, so that no sum depends on the number of cores; loopback where the ranks are on one machine. On
     CPU nothing is compiled, and Megatron's tensor parallelism asserts the last one although there is no CUDA.
     """
-    variables = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    variables = {"OMP_NUM_THREADS": "1"} | ({"GLOO_SOCKET_IFNAME": "lo"} if computation.nodes == 1 else {})
     if computation.device is Device.CPU:
         variables |= {"TORCHDYNAMO_DISABLE": "1", "CUDA_DEVICE_MAX_CONNECTIONS": "1"}
     return {**variables, **computation.variables}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,17 +15,22 @@ from validator.check import samples
 from validator.check.arguments import launch_arguments, saved_step
 from validator.check.plan import LaunchPlan
 from validator.check.recorder import Proof, prove, prove_save
-from validator.environment import Environment, from_claims, observe_host
+from validator.environment import Environment, from_claims
 from validator.errors import LaunchError
 from validator.execute.launch import Ending, Executor, LaunchOutcome, Surroundings
 from validator.execute.request import LaunchRequest
+from validator.execute.untrusted import remove_tree
 from validator.pipeline import Corpus, Pipeline
 from validator.report.model import LaunchRow
 from validator.report.progress import Progress
+from validator.report.text import printable
 from validator.trajectory.follower import Follower
 from validator.trajectory.groups import Group, Moment, Phase
 from validator.trajectory.reader import Trajectory
 from validator.trajectory.seal import seal
+
+#: What reading results raises that nobody's recorder wrote: code under test may write anything.
+SENSELESS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 #: Says how a moment just finished stands, given what the launch has recorded so far: ``equal to the golden so far``.
 Standing = Callable[[Follower, Moment], str]
@@ -48,7 +53,8 @@ class Launches:
     """The launches of one check, one after the other, each in a folder of its own under ``out``/launches.
 
     ``switches`` and ``stamps`` go into every request; ``rows`` collects what the report says of each launch, the failed
-    ones as well. ``total`` is how many are expected, for the progress display.
+    ones as well. ``total`` is how many are expected, for the progress display. ``base`` launches in the golden's own
+    environment instead, with the same folder and rows.
     """
 
     pipeline: Pipeline
@@ -62,6 +68,7 @@ class Launches:
     switches: Mapping[str, Any] = field(default_factory=dict)
     draw: random.Random = field(default_factory=random.SystemRandom)
     rows: list[LaunchRow] = field(default_factory=list)
+    base: Launches | None = None
 
     def folder(self, name: str) -> Path:
         """Everything of one launch: request, log, data, checkpoints, trajectory."""
@@ -92,6 +99,7 @@ class Launches:
             outcome = self.executor.launch(
                 request, self.surroundings, log=folder / "log.txt", limit_seconds=self.pipeline.policy.launch_seconds,
                 watch=follower, on_progress=on_progress, stop_when=self._kill_when(plan, folder),
+                on_wait=lambda why: self.progress.step(0, why),
             )  # fmt: skip
             launched = self._take_in(plan, request, outcome)
             ended = str(outcome.ended)
@@ -101,6 +109,11 @@ class Launches:
         except OSError as error:
             raise LaunchError(
                 f"Writing under {folder} failed: {error.strerror or error}; free space or change --out."
+            ) from error
+        except SENSELESS as error:
+            raise LaunchError(
+                f"The launch left results that make no sense ({type(error).__name__}: {printable(str(error))[:200]}); "
+                f"see {folder}."
             ) from error
         except Exception:
             raise
@@ -116,7 +129,8 @@ class Launches:
     def discard_checkpoints(self, plans: Sequence[LaunchPlan]) -> None:
         """Remove what the launches saved: it is the largest part of a run, and of no use once the gate holds."""
         for plan in plans:
-            shutil.rmtree(self.folder(plan.name) / "checkpoints", ignore_errors=True)
+            with contextlib.suppress(OSError):
+                remove_tree(self.folder(plan.name) / "checkpoints")
 
     def _request(self, plan: LaunchPlan, folder: Path) -> LaunchRequest:
         computation = self.pipeline.computation
@@ -162,7 +176,8 @@ class Launches:
             raise LaunchError(
                 f"The launch said nothing readable about its environment ({error}); see {outcome.log}."
             ) from error
-        environment = from_claims(claims, observe_host(), self.pipeline.computation.to_json())
+        host, computation = self.executor.host(), self.pipeline.computation.to_json()
+        environment = from_claims(claims, host, computation, self.executor.observed)
         header = {
             "pipeline": self.pipeline.name,
             "hardware_class": self.hardware_class,
@@ -188,7 +203,9 @@ class Launches:
         """A segment counts only with its save complete and every step through the planned one recorded."""
         assert plan.save is not None
         assert plan.kill_after is not None
-        if saved_step(self.folder(plan.name) / "checkpoints") < plan.save.step:
+        # One that was killed as planned had its save complete; the kill may have cut the tracker's next writing short.
+        killed = outcome.ended is Ending.KILLED
+        if not killed and saved_step(self.folder(plan.name) / "checkpoints") < plan.save.step:
             raise LaunchError(f"The checkpoint of step {plan.save.step} was never completed; see {outcome.log}.")
         if Moment(plan.kill_after) not in trajectory.moments:
             raise LaunchError(f"Step {plan.kill_after} is not recorded on all ranks; see {outcome.log}.")

@@ -38,6 +38,11 @@ def repeat(number: int = 1) -> LaunchPlan:
     return LaunchPlan(name, "the same again, independently")
 
 
+def base() -> LaunchPlan:
+    """The golden's own environment, on this host."""
+    return LaunchPlan("base", "the base image, uninterrupted")
+
+
 def resume_chain(policy: Policy) -> tuple[LaunchPlan, ...]:
     """One segment a save, each killed two steps past it, and a last one that runs to the end; empty without saves."""
     if not policy.saves:

@@ -9,7 +9,7 @@ from pathlib import Path
 from validator.check.base import Base
 from validator.check.findings import environment_rows, step_rows
 from validator.check.run import Findings, Order
-from validator.check.verdict import REBASELINE, SENTENCES, headline
+from validator.check.verdict import ATTRIBUTION, REBASELINE, SENTENCES, headline
 from validator.environment import Environment
 from validator.errors import TrajectoryError
 from validator.golden import Golden
@@ -68,6 +68,7 @@ def command_line(order: Order) -> str:
         words += ["--python", order.python]
     if order.megatron is not None:
         words += ["--megatron", str(order.megatron)]
+    words += order.place.words
     if order.keep_going:
         words.append("--keep-going")
     if order.overhead is not None:
@@ -87,6 +88,9 @@ def sentence_of(verdict: Verdict, gates: tuple[GateReport, ...]) -> str:
         errors = [gate for gate in gates if gate.outcome is Outcome.ERROR]
         if errors:
             return next((gate.sentence for gate in errors if gate.required), errors[0].sentence)
+    attributed = [gate for gate in gates if gate.name == ATTRIBUTION and gate.outcome is not Outcome.ERROR]
+    if attributed and verdict in {Verdict.CHANGED, Verdict.HOST_CHANGED}:
+        return attributed[0].sentence
     if verdict is Verdict.CHANGED:
         brought = [gate for gate in gates if gate.name == REBASELINE and gate.outcome is Outcome.FAILS]
         if brought:

@@ -11,16 +11,17 @@ from typing import final
 
 from validator.check import gates, plan
 from validator.check.arguments import launch_variables
+from validator.check.attribution import attribution_gate, environment_notes
 from validator.check.base import Base
 from validator.check.launches import Launched, Launches, Standing, against
+from validator.check.place import Place
 from validator.check.preflight import check_data, check_variables
 from validator.check.rebaseline import InvalidGoldenError, invalid_gate, rebaseline_gate, settle, valid_golden
 from validator.check.recorder import unexercised
-from validator.check.verdict import GOLDEN, OVERHEAD, REBASELINE, RECORDER, REPEATABILITY, RESUME
+from validator.check.verdict import ATTRIBUTION, GOLDEN, OVERHEAD, REBASELINE, RECORDER, REPEATABILITY, RESUME
 from validator.check.waivers import WaiverBook
-from validator.environment import Environment, hardware_class, observe_host
+from validator.environment import Environment, hardware_class
 from validator.errors import LaunchError, TrajectoryError, UsageError
-from validator.execute.interpreter import find_interpreter
 from validator.execute.kit import surround
 from validator.execute.launch import Executor
 from validator.golden import Golden, GoldenStore
@@ -51,6 +52,7 @@ class Order:
     keep_going: bool = False
     switches: Mapping[str, object] = field(default_factory=dict)
     base: Base | None = None
+    place: Place = field(default_factory=Place)
     overhead: Requirement | None = None
 
     @property
@@ -91,28 +93,38 @@ class Findings:
     overhead: Mapping[str, object] | None = None
 
 
-def prepare(order: Order, executor: Executor, progress: Progress) -> Launches:
+def prepare(order: Order, executor: Executor, progress: Progress, base: Executor | None = None) -> Launches:
     """Preflight: everything that can be refused before a launch starts. Raises ``UsageError``; makes the out folder."""
     computation = order.pipeline.computation
-    if computation.nodes != 1:
-        raise UsageError(f"{order.pipeline.file}: computation.nodes is {computation.nodes}; this machine runs 1.")
+    if computation.nodes > executor.nodes:
+        found, place = computation.nodes, executor.place
+        raise UsageError(f"{order.pipeline.file}: computation.nodes is {found}; {place} runs {executor.nodes}.")
     variables = launch_variables(computation)
-    check_variables({**variables, **order.changes}, dict.fromkeys(order.changes, "--env"))
+    inherited = executor.inherited()
+    source = dict.fromkeys(inherited.keys() - variables.keys(), executor.place) | dict.fromkeys(order.changes, "--env")
+    check_variables({**inherited, **variables, **order.changes}, source)
     check_data(computation)
-    key = hardware_class(computation, observe_host())
-    interpreter = find_interpreter(order.python)
     if order.base is None:
         refuse_used(order.out)
+    key = hardware_class(computation, executor.host())
+    interpreter = executor.find_interpreter(order.python, order.megatron)
     try:
         order.out.mkdir(parents=True, exist_ok=True)
         surroundings = surround(order.out / "kit", interpreter, order.megatron, variables, order.changes)
+        base_surroundings = surroundings
+        if base is not None:
+            python = base.find_interpreter(order.python, order.megatron)
+            base_surroundings = surround(order.out / "base-kit", python, order.megatron, variables, order.changes)
     except OSError as error:
         raise LaunchError(f"{order.out} cannot be written ({error.strerror}); change --out or free space.") from error
     chain = _chain(order.pipeline)
-    return Launches(
+    launches = Launches(
         pipeline=order.pipeline, hardware_class=key, surroundings=surroundings, executor=executor, out=order.out,
         progress=progress, total=1 + len(chain), stamps=order.stamps, switches=order.switches,
     )  # fmt: skip
+    if base is not None:
+        launches.base = replace(launches, surroundings=base_surroundings, executor=base, rows=launches.rows)
+    return launches
 
 
 def refuse_used(out: Path) -> None:
@@ -157,6 +169,7 @@ class Check:
         for answer in (self._reference, self._repeatability, self._resume, self._overhead):
             if not answer():
                 break
+        self._attribute()
         return self._findings()
 
     def _reference(self) -> bool:
@@ -230,6 +243,26 @@ class Check:
         again = self._launch(plan.repeat(), against(reference, "the first launch"))
         return gates.repeatability_gate(reference, [again.trajectory], required=required)
 
+    def _attribute(self) -> None:
+        """A mismatch, and the golden's own environment at hand: launch it here, and see who did it."""
+        base, golden = self._launches.base, self._gates.get(GOLDEN)
+        repeatability = self._gates.get(REPEATABILITY)
+        unsure = repeatability is not None and repeatability.outcome is not Outcome.HOLDS
+        if base is None or golden is None or golden.outcome is not Outcome.FAILS or unsure or self._golden is None:
+            return
+        expected, reference = self._golden.trajectory, self._done[0]
+
+        def answer() -> GateReport:
+            base.total = len(base.rows) + 1
+            launched = base.run(plan.base(), against(expected, "the golden"))
+            if not launched.proof.holds:
+                raise LaunchError(launched.proof.sentence)
+            names = base.executor.place, self._launches.executor.place
+            notes = environment_notes(launched.environment, reference.environment)
+            return attribution_gate(expected, reference.trajectory, launched.trajectory, names, notes)
+
+        self._judge(answer, ATTRIBUTION)
+
     def _resume(self) -> bool:
         chain = _chain(self._order.pipeline)
         if not chain:
@@ -275,7 +308,8 @@ class Check:
         try:
             gate = answer()
         except MACHINERY as error:
-            gate = gates.failed_gate(name, str(error), required=self._required(name))
+            required = name in list(Gate) and self._required(name)
+            gate = gates.failed_gate(name, str(error), required=required)
         self._gates[name] = replace(gate, seconds=time.monotonic() - started)
 
     def _goes_on(self) -> bool:
@@ -304,7 +338,7 @@ class Check:
             off = self._gate(RESUME) is Requirement.OFF
             others = self._gates.get(REPEATABILITY), self._gates.get(RESUME)
             self._gates[REBASELINE] = settle(self._gates[REBASELINE], *others, off=off)
-        names = [name for name in (GOLDEN, REBASELINE) if name == GOLDEN or name in self._gates]
+        names = [name for name in (GOLDEN, REBASELINE, ATTRIBUTION) if name == GOLDEN or name in self._gates]
         last = [OVERHEAD, RECORDER] if self._on(OVERHEAD) else [RECORDER]
         return Findings(
             order=self._order,

@@ -12,6 +12,7 @@ RESUME = "resume"
 RECORDER = "recorder"
 OVERHEAD = "overhead"
 REBASELINE = "rebaseline"
+ATTRIBUTION = "attribution"
 
 
 def headline(gates: Sequence[GateReport]) -> Verdict:
@@ -34,6 +35,9 @@ def headline(gates: Sequence[GateReport]) -> Verdict:
     ):
         return Verdict.NONDETERMINISTIC
     if golden_fails and (repeatability is None or repeatability.outcome in {Outcome.HOLDS, Outcome.NOT_RUN}):
+        attribution = by_name.get(ATTRIBUTION)
+        if attribution is not None and attribution.outcome is Outcome.FAILS and attribution.divergence is None:
+            return Verdict.HOST_CHANGED  # the golden's own environment gives the candidate's bits here
         return Verdict.CHANGED
     rebaseline = by_name.get(REBASELINE)
     brings = rebaseline is not None and rebaseline.outcome

@@ -16,13 +16,17 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def from_claims(
-    claims: Mapping[str, object], host: Host, computation: Mapping[str, object] | None = None
+    claims: Mapping[str, object],
+    host: Host,
+    computation: Mapping[str, object] | None = None,
+    image: Mapping[str, str] | None = None,
 ) -> Environment:
     """The environment of a launch.
 
     ``claims`` is what its rank 0 wrote: ``python``, ``packages``, ``megatron``, ``arguments``, ``variables``,
     ``torch``, ``workload_digest``, each of which may be missing. ``computation`` is the pipeline's, as
-    ``Computation.to_json`` gives it. Raises ``TrajectoryError`` where a claim has the wrong type.
+    ``Computation.to_json`` gives it, and ``image`` what was seen of the container image that it ran in. Raises
+    ``TrajectoryError`` where a claim has the wrong type.
     """
     packages = dict(_mapping(claims, "packages"))
     if "python" in claims:
@@ -41,6 +45,7 @@ def from_claims(
         Kind.COMPUTATION: _computation(computation or {}),
         Kind.HARDWARE: _hardware(host),
         Kind.SYSTEM: _system(host),
+        Kind.IMAGE: image or {},
     }
     facts = {kind: _facts(values, Origin.CLAIMED) for kind, values in claimed.items()}
     facts |= {kind: _facts(values, Origin.OBSERVED) for kind, values in observed.items()}

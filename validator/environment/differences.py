@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from validator.environment.facts import Environment, Fact, Kind, Origin
-from validator.environment.variables import variable_changes_bits
+from validator.environment.variables import capture_variables, variable_changes_bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ def difference(expected: Environment, observed: Environment) -> list[Environment
     found = []
     for kind in Kind:
         left, right = expected.facts.get(kind, {}), observed.facts.get(kind, {})
+        if kind is Kind.IMAGE and not (left and right):  # one side ran in no image: its content is no change
+            left, right = _identity(left), _identity(right)
         for name in sorted(left.keys() | right.keys()):
             before, after = left.get(name), right.get(name)
             if _value(before) != _value(after) and not _is_passed_over(kind, name, before, after):
@@ -51,6 +54,11 @@ def can_change_bits(kind: Kind, name: str) -> bool:
         return name != "kernel"
     if kind is Kind.ARGUMENTS:
         return _REPORTING_ARGUMENTS.match(name) is None
+    if kind is Kind.IMAGE:
+        what, _, own = name.partition(" ")
+        if what == "variable":
+            return bool(capture_variables({own: ""})) and variable_changes_bits(own)
+        return what == "package" and _COMPUTING_SYSTEM_PACKAGES.match(own) is not None
     return True
 
 
@@ -60,6 +68,16 @@ _COMPUTING_PACKAGES = re.compile(
     r"|mamba|causal-conv1d|flash|fast-hadamard|deep-?ep|deep-?gemm|einops|xformers|bitsandbytes|onnx|tensorrt|grouped-gemm"
     r"|mkl|intel-|onemkl|openmp|tbb|nvshmem|nccl|cudnn|cublas|cutlass|liger|emerging-optimizers|quack|tilelang|tvm"
 )
+
+#: Packages of a distribution whose code computes, or decides how others do.
+_COMPUTING_SYSTEM_PACKAGES = re.compile(
+    r"libc6$|libc-bin$|libm\d|libgcc|libstdc\+\+|libgomp|libomp|python3|libpython|libblas|liblapack|libatlas|libopenblas"
+    r"|libmkl|intel-|libtbb|cuda|libcu|libnccl|libnv|nvidia|libcudnn|libnpp|libucx|libucc|libucp|openmpi|libopenmpi"
+    r"|libhwloc|musl|libgfortran|libquadmath|libmpfr|libfftw|mathlib"
+)
+
+#: What tells one image from another in a line each.
+_IMAGE_IDENTITY = ("id", "digest", "system")
 
 #: Arguments that say where things lie, how one launch finds its peers, or how long it may take.
 _PLACES_AND_TIMES = re.compile(
@@ -88,6 +106,10 @@ def _is_path(*sides: Fact | None) -> bool:
     """All sides that are there hold a path."""
     there = [fact for fact in sides if fact is not None]
     return all(_ABSOLUTE_PATH.match(fact.value) for fact in there)
+
+
+def _identity(facts: Mapping[str, Fact]) -> Mapping[str, Fact]:
+    return {name: fact for name, fact in facts.items() if name in _IMAGE_IDENTITY}
 
 
 def _value(fact: Fact | None) -> str | None:

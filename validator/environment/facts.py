@@ -26,6 +26,7 @@ class Kind(StrEnum):
     WORKLOAD = "workload"  # digest of the validator's own code inside the launch
     HARDWARE = "hardware"  # CPU and GPUs
     SYSTEM = "system"  # kernel, C library, driver
+    IMAGE = "image"  # the container image: identity, system, distribution packages, variables, entrypoint, labels
 
 
 class Origin(StrEnum):

@@ -60,6 +60,20 @@ class Diagnosis:
         """Whether the pipelines for CPU run here."""
         return not any(finding.state is State.MISSING for finding in self.findings)
 
+    @property
+    def lacking(self) -> str:
+        """Everything that is missing, in one sentence; empty where nothing is."""
+        missing = [_wanted(finding.name) for finding in self.findings if finding.state is State.MISSING]
+        if not missing:
+            return ""
+        return f"Lacking: {', '.join(missing[:-1])} and {missing[-1]}." if missing[1:] else f"Lacking: {missing[0]}."
+
+
+def _wanted(name: str) -> str:
+    oldest = OLDEST if name == "python" else PACKAGES[name][0] if name in PACKAGES else ()
+    label = "Python" if name == "python" else name
+    return f"{label} {'.'.join(map(str, oldest))} or newer" if oldest else label
+
 
 def diagnose(python: str | None, directory: Path, megatron: Path | None = None) -> Diagnosis:
     """Look at this machine, at the interpreter that ``--python`` names (our own by default), and at ``directory``'s
@@ -79,15 +93,16 @@ def _interpreter(python: str | None, megatron: Path | None) -> Iterator[Finding]
         return
     yield Finding("python", State.OK, f"{'.'.join(map(str, interpreter.version))} at {interpreter.path}")
     for name, (oldest_version, purpose) in PACKAGES.items():
-        yield _package(interpreter, name, oldest_version, purpose, megatron)
+        yield package_finding(interpreter, name, oldest_version, purpose, megatron)
     if not interpreter.shares_extensions and interpreter.packages["xxhash"] is None:
         found = "not installed, and ours is built for another Python"
         yield Finding("xxhash", State.MISSING, found, f"{interpreter.path} -m pip install xxhash")
 
 
-def _package(
-    interpreter: Interpreter, name: str, oldest: tuple[int, ...], purpose: str, megatron: Path | None
+def package_finding(
+    interpreter: Interpreter, name: str, oldest: tuple[int, ...], purpose: str, megatron: Path | None = None
 ) -> Finding:
+    """How one package that a launch needs stands with an interpreter."""
     if name == "megatron-core" and megatron is not None:
         return Finding(name, State.OK, f"the checkout {megatron}")
     version = interpreter.packages[name]

@@ -15,6 +15,7 @@ _OWN = re.compile(r"^(?:\[?[\w:.\-/]*\]?:?\s*)?validator: (?P<sentence>.+)$", re
 _PACKAGE = re.compile(r"ModuleNotFoundError: No module named '(?P<name>[\w.]+)'")
 _FULL = re.compile(r"No space left on device|\[Errno 28\]|\[Errno 27\]|File too large|Disk quota exceeded")
 _MEMORY = re.compile(r"out of memory|OutOfMemoryError|MemoryError|Cannot allocate memory", re.IGNORECASE)
+_PROCESSES = re.compile(r"\[Errno 11\]|Resource temporarily unavailable|can't start new thread")
 _RANK = re.compile(r"exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+)")
 _ERROR = re.compile(r"^(?:\[\w+\]:\s*)?(?P<error>[\w.]*(?:Error|Exception|Interrupt)(?:: .*)?)$", re.MULTILINE)
 
@@ -38,9 +39,9 @@ def read_tail(log: Path) -> str:
         return ""
 
 
-def explain(log: Path, code: int, python: Path) -> str:
+def explain(log: Path, code: int, python: Path, processes: int | None = None) -> str:
     """One clause, without a full stop, on why a launch ended with exit code ``code``, in the order of how much it
-    tells.
+    tells. ``processes`` is how many it was allowed, where something held it to that.
     """
     text = read_tail(log)
     if own := [match["sentence"].strip().rstrip(".") for match in _OWN.finditer(text)]:
@@ -50,6 +51,8 @@ def explain(log: Path, code: int, python: Path) -> str:
     if package := _PACKAGE.search(text):
         kind = "module" if "." in package["name"] else "package"  # of a package that is there, a part may be missing
         return f"the environment of {python} lacks the Python {kind} {package['name']!r}"
+    if processes is not None and _PROCESSES.search(text):
+        return f"it wanted more than {processes} processes and threads (policy.limits.processes)"
     if killed := _killed_rank(text):
         return killed
     if _MEMORY.search(text):

@@ -16,7 +16,7 @@ from validator.errors import UsageError
 OLDEST = (3, 12)
 
 #: What an interpreter tells about itself, and the versions of the packages named on its command line.
-_QUESTION = """
+QUESTION = """
 import json, sys
 from importlib.metadata import PackageNotFoundError, version
 def found(name):
@@ -52,7 +52,7 @@ def find_interpreter(option: str | None, packages: tuple[str, ...] = ()) -> Inte
     path = _resolve(option)
     try:
         answer = subprocess.run(
-            [str(path), "-c", _QUESTION, *packages],
+            [str(path), "-c", QUESTION, *packages],
             capture_output=True, text=True, timeout=60, check=True, stdin=subprocess.DEVNULL,
             env=_environment(),
         )  # fmt: skip

@@ -5,7 +5,7 @@ variables.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import xxhash
@@ -71,10 +71,14 @@ def launch_environment(surroundings: Surroundings, caller: Mapping[str, str] = o
     """The whole environment of a launch."""
     path = [str(surroundings.kit)] + ([str(surroundings.megatron)] if surroundings.megatron else [])
     passed = {name: caller[name] for name in PASSED_ON if name in caller}
-    owned = {
+    return passed | dict(surroundings.variables) | owned_variables(path)
+
+
+def owned_variables(path: Sequence[str]) -> dict[str, str]:
+    """What the product itself sets, with ``path`` first on the interpreter's path."""
+    return {
         "PYTHONPATH": os.pathsep.join(path),
         "PYTHONNOUSERSITE": "1",
         "PYTHONSAFEPATH": "1",  # the working directory is never on the path
         "PYTHONUNBUFFERED": "1",  # a killed launch's log ends where the launch did
     }
-    return passed | dict(surroundings.variables) | owned

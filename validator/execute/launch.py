@@ -8,6 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from validator.environment import Host
+from validator.execute.interpreter import Interpreter
 from validator.execute.request import LaunchRequest
 from validator.trajectory.groups import Moment
 
@@ -39,6 +41,9 @@ class LaunchOutcome:
 #: Called with the moments that all ranks have newly finished.
 OnProgress = Callable[[Sequence[Moment]], None]
 
+#: Told why a launch has not begun yet, as long as it has not: ``waits in the queue (Resources)``.
+OnWait = Callable[[str], None]
+
 #: Asked after each look at a launch with all moments finished so far; true kills the launch with SIGKILL.
 StopWhen = Callable[[Sequence[Moment]], bool]
 
@@ -56,7 +61,34 @@ class Surroundings:
 
 
 class Executor(Protocol):
-    """Runs launches somewhere."""
+    """Runs launches somewhere: on this machine, in a container, through a scheduler."""
+
+    @property
+    def observed(self) -> Mapping[str, str]:
+        """Facts of the image that launches run in, seen from outside; empty where there is none."""
+        ...
+
+    @property
+    def place(self) -> str:
+        """What a person calls it: ``this machine``, ``the image …``."""
+        ...
+
+    @property
+    def nodes(self) -> int:
+        """The most machines that one launch may use."""
+        ...
+
+    def inherited(self) -> Mapping[str, str]:
+        """Variables that a launch gets from where it runs; the pipeline's own go over them."""
+        ...
+
+    def host(self) -> Host:
+        """The machine whose hardware a launch computes with. Raises ``LaunchError`` where it cannot be asked."""
+        ...
+
+    def find_interpreter(self, option: str | None, megatron: Path | None) -> Interpreter:
+        """The interpreter that ``--python`` names there. Raises ``UsageError`` or ``LaunchError`` without one."""
+        ...
 
     def launch(
         self,
@@ -68,6 +100,7 @@ class Executor(Protocol):
         watch: Watch | None = None,
         on_progress: OnProgress | None = None,
         stop_when: StopWhen | None = None,
+        on_wait: OnWait | None = None,
     ) -> LaunchOutcome:
         """Run one launch. Raises ``LaunchError`` for a crash, the time limit, a missing package or a full disk."""
         ...

@@ -11,16 +11,18 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
+from validator.environment import Host, observe_host
 from validator.errors import LaunchError
 from validator.execute import supervisor
 from validator.execute.failures import explain
+from validator.execute.interpreter import Interpreter, find_interpreter
 from validator.execute.kit import launch_environment
-from validator.execute.launch import Ending, LaunchOutcome, OnProgress, StopWhen, Surroundings, Watch
+from validator.execute.launch import Ending, LaunchOutcome, OnProgress, OnWait, StopWhen, Surroundings, Watch
 from validator.execute.leftovers import MARK, kill_marked
 from validator.execute.request import LaunchRequest, launch_command
 from validator.trajectory.groups import Moment
@@ -46,6 +48,29 @@ class LocalExecutor:
 
     look_every: float = LOOK_EVERY
 
+    @property
+    def observed(self) -> Mapping[str, str]:
+        return {}
+
+    @property
+    def place(self) -> str:
+        return "this machine"
+
+    @property
+    def nodes(self) -> int:
+        return 1
+
+    def inherited(self) -> Mapping[str, str]:
+        """Nothing: what the caller's shell passes on says where things are, not how to compute."""
+        return {}
+
+    def host(self) -> Host:
+        return observe_host()
+
+    def find_interpreter(self, option: str | None, megatron: Path | None) -> Interpreter:  # noqa: ARG002
+        """See ``Executor``. What it lacks is told by the launch."""
+        return find_interpreter(option)
+
     def launch(
         self,
         request: LaunchRequest,
@@ -56,6 +81,7 @@ class LocalExecutor:
         watch: Watch | None = None,
         on_progress: OnProgress | None = None,
         stop_when: StopWhen | None = None,
+        on_wait: OnWait | None = None,  # noqa: ARG002 - nothing waits here
     ) -> LaunchOutcome:
         """See ``Executor.launch``. When it returns or raises, by Ctrl-C too, no process of the launch is left."""
         started = time.monotonic()

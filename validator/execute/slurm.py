@@ -1,0 +1,340 @@
+"""Launches as jobs of a Slurm cluster, submitted through submitit. The run's folder must be on a shared file system."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shlex
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self, final
+
+from validator.environment import Gpu, Host
+from validator.errors import LaunchError, UsageError
+from validator.execute import slurm_jobs
+from validator.execute.failures import explain
+from validator.execute.interpreter import Interpreter, find_interpreter
+from validator.execute.kit import build_kit, launch_environment
+from validator.execute.launch import Ending, LaunchOutcome, OnProgress, OnWait, StopWhen, Surroundings, Watch
+from validator.execute.owner import Owner
+from validator.execute.request import LaunchRequest
+from validator.execute.slurm_jobs import JobState
+from validator.report.text import printable
+from validator.trajectory.groups import Moment
+
+#: Seconds between two looks at what a launch has recorded, and at its job.
+LOOK_EVERY = 0.2
+ASK_EVERY = 2.0
+
+#: The most machines that a job may ask for here.
+MOST_NODES = 4096
+
+#: What the product decides about its jobs.
+_OWNED = frozenset(
+    {
+        "array", "comment", "error", "export", "job_name", "nodes", "no_requeue", "ntasks", "ntasks_per_node",
+        "open_mode", "output", "requeue", "signal", "time", "wrap",
+    }
+)  # fmt: skip
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmOptions:
+    """``tasks_per_node`` share a node's ranks; a job may wait ``queue_seconds``; ``others`` go to sbatch."""
+
+    tasks_per_node: int = 1
+    queue_seconds: int = 24 * 3600
+    others: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str]) -> Self:
+        """From ``--slurm-option`` pairs. Raises ``UsageError``."""
+        own: dict[str, int] = {}
+        others = {}
+        for name, value in given.items():
+            if name in {"tasks_per_node", "queue_seconds"}:
+                if not value.isdigit() or not int(value):
+                    raise UsageError(f"--slurm-option {name}={value} is not accepted; give a whole number from 1.")
+                own[name] = int(value)
+            elif name in _OWNED or not _NAME.fullmatch(name) or "\n" in value:
+                raise UsageError(
+                    f"--slurm-option {name}={printable(value)} is not accepted: the product sets it itself, or it is "
+                    "no option of sbatch; partition, account, qos, constraint, gres, mem and the like are."
+                )
+            else:
+                others[name] = value
+        return cls(**own, others=others)
+
+
+@final
+@dataclass(slots=True)
+class SlurmExecutor:
+    """Runs each launch as one job on ``node_count`` nodes. ``folder`` is for the job that asks what the nodes are."""
+
+    options: SlurmOptions
+    node_count: int
+    device: str
+    folder: Path
+    memory_gibibytes: int | None = None
+    look_every: float = LOOK_EVERY
+    ask_every: float = ASK_EVERY
+    _host: Host | None = None
+
+    @classmethod
+    def start(cls, options: SlurmOptions, node_count: int, device: str, folder: Path, memory: int | None) -> Self:
+        """One that can be used: cancels what dead products left in the queue. Raises ``LaunchError`` without Slurm."""
+        try:
+            import submitit  # noqa: F401, PLC0415 - an optional dependency
+        except ImportError:
+            raise LaunchError(
+                "submitit is not installed beside the validator; pip install 'megatron-change-validator[slurm]'."
+            ) from None
+        slurm_jobs.sweep()
+        return cls(options, node_count, device, folder, memory)
+
+    @property
+    def observed(self) -> Mapping[str, str]:
+        return {}
+
+    @property
+    def place(self) -> str:
+        return "Slurm"
+
+    @property
+    def nodes(self) -> int:
+        return MOST_NODES
+
+    def inherited(self) -> Mapping[str, str]:
+        """Nothing: a job starts with the variables that it is given."""
+        return {}
+
+    def find_interpreter(self, option: str | None, megatron: Path | None) -> Interpreter:  # noqa: ARG002
+        """The interpreter as it is found here: it is on the file system that the nodes share."""
+        return find_interpreter(option)
+
+    def host(self) -> Host:
+        """The machine of a job's first task: of the newest launch, else of a small job that only looks."""
+        if self._host is None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            interpreter = find_interpreter(None)
+            kit = build_kit(self.folder / "kit", interpreter)
+            surroundings = Surroundings(interpreter.path, kit, None, {})
+            self._carry_out(_Job(self, self.folder, self.folder / "log.txt", surroundings, None), 120.0)
+            self._host = _read_host(self.folder)
+        return self._host
+
+    def launch(
+        self,
+        request: LaunchRequest,
+        surroundings: Surroundings,
+        *,
+        log: Path,
+        limit_seconds: float,
+        watch: Watch | None = None,
+        on_progress: OnProgress | None = None,
+        stop_when: StopWhen | None = None,
+        on_wait: OnWait | None = None,
+    ) -> LaunchOutcome:
+        """See ``Executor.launch``. The time limit counts from the job's start; the queue has one of its own."""
+        finished: list[Moment] = []
+
+        def look() -> bool:
+            """Take in what is new; true when the launch has done all it was started for."""
+            new = watch.poll() if watch is not None else []
+            finished.extend(new)
+            if on_progress is not None:
+                on_progress(new)
+            return stop_when is not None and stop_when(finished)
+
+        try:
+            request.trajectory.mkdir(parents=True, exist_ok=True)
+            request.write(request.scratch / "request.json")
+        except OSError as error:
+            raise LaunchError(
+                f"The launch cannot be started: {error.strerror} ({error.filename}); change --out."
+            ) from error
+        started = time.monotonic()
+        job = _Job(self, request.scratch, log, surroundings, request)
+        ending = self._carry_out(job, limit_seconds, look, on_wait)
+        seconds = time.monotonic() - started
+        if ending is Ending.COMPLETED:
+            look()
+        host = _read_host(request.scratch)
+        if self._host is not None and _class_of(host) != _class_of(self._host):
+            raise LaunchError(
+                f"The job ran on a machine with {_named(host)}, others of this check on {_named(self._host)}; "
+                f"choose one kind of node with --slurm-option constraint=…: see {log}."
+            )
+        return LaunchOutcome(ending, seconds, log)
+
+    def _carry_out(self, job: _Job, limit: float, look: Any = None, on_wait: OnWait | None = None) -> Ending:
+        """Submit, watch, and leave no job behind."""
+        number = job.submit(limit)
+        over = False
+        submitted = heard = time.monotonic()
+        begun: float | None = None
+        asked = 0.0
+        try:
+            while True:
+                now = time.monotonic()
+                if now - asked >= (0.2 if job.is_ending else self.ask_every if begun else 1.0):
+                    state, asked = slurm_jobs.look(number, heard), now
+                    if state is not None:
+                        heard = now
+                        if state.is_over:
+                            over = True
+                            job.insist(state, number)
+                            return Ending.COMPLETED
+                        if state.runs and begun is None:
+                            begun = now
+                        if state.waits:
+                            self._wait(number, state, now - submitted, on_wait)
+                if begun is not None:
+                    if look is not None and look():
+                        return Ending.KILLED
+                    if now - begun > limit:
+                        allowed = f"{limit:g} s (policy.limits.launch_seconds)"
+                        raise LaunchError(f"The launch did not end within {allowed} and was cancelled; see {job.log}.")
+                time.sleep(self.look_every)
+        finally:
+            if not over:
+                slurm_jobs.end(number)
+
+    def _wait(self, number: str, state: JobState, waited: float, on_wait: OnWait | None) -> None:
+        if on_wait is not None:
+            on_wait(f"job {number} waits in Slurm's queue ({printable(state.reason)})")
+        if waited > self.options.queue_seconds:
+            raise LaunchError(
+                f"The job {number} still waited in Slurm's queue ({printable(state.reason)}) after "
+                f"{self.options.queue_seconds} s (--slurm-option queue_seconds) and was cancelled."
+            )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One job: a launch, or with no request one that only looks at its machine."""
+
+    executor: SlurmExecutor
+    folder: Path
+    log: Path
+    surroundings: Surroundings
+    request: LaunchRequest | None
+
+    @property
+    def tasks_per_node(self) -> int:
+        return self.executor.options.tasks_per_node if self.request is not None else 1
+
+    @property
+    def tasks(self) -> int:
+        return self.executor.node_count * self.tasks_per_node if self.request is not None else 1
+
+    @property
+    def ranks_per_task(self) -> int:
+        return self.request.ranks // self.tasks if self.request is not None else 1
+
+    @property
+    def is_ending(self) -> bool:
+        """All tasks have said that they are done: the job is about to end."""
+        return self.request is not None and all(
+            (self.folder / f"task-{task}.ended").exists() for task in range(self.tasks)
+        )
+
+    def submit(self, limit: float) -> str:
+        """Hand it to Slurm; returns its number. Raises ``LaunchError`` where Slurm refuses it."""
+        import submitit  # noqa: PLC0415
+        from submitit.core.utils import FailedJobError, FailedSubmissionError  # noqa: PLC0415
+
+        if self.request is not None and self.request.ranks % self.tasks:
+            raise UsageError(
+                f"{self.request.ranks} ranks do not share out among {self.tasks} tasks; "
+                "change --slurm-option tasks_per_node."
+            )
+        plan = self.folder / "task.json"
+        plan.write_text(json.dumps(self._plan(), indent=1), encoding="utf-8")
+        program = self.surroundings.kit / "validator" / "execute" / "slurm_task.py"
+        command = [str(self.surroundings.python), "-I", "-S", str(program), str(plan)]
+
+        class Candidate(submitit.SlurmExecutor):  # type: ignore[misc]
+            """Starts the candidate's interpreter, not ours, and pickles nothing that a job would read."""
+
+            @property
+            def _submitit_command_str(self) -> str:
+                return shlex.join(command)
+
+        executor = Candidate(self.folder / "submitit")
+        try:
+            executor.update_parameters(**self._parameters(limit))
+            return str(executor.submit(submitit.helpers.CommandFunction(command)).job_id)
+        except (FailedJobError, FailedSubmissionError, OSError) as error:
+            why = printable(" ".join(str(error).split()))[-300:].rstrip(".")
+            raise LaunchError(f"Slurm refused the job: {why}; change --slurm-option.") from error
+
+    def insist(self, state: JobState, number: str) -> None:
+        """Raise ``LaunchError`` unless the job came to its end by itself and well."""
+        if state.completed:
+            return
+        if state.why is not None:
+            raise LaunchError(f"The job {number} has no result: {state.why} (Slurm: {state.name}); see {self.log}.")
+        reason = explain(self.log, state.code, self.surroundings.python)
+        raise LaunchError(f"The launch failed: {printable(reason)} (job {number}); see {self.log}.")
+
+    def _plan(self) -> dict[str, object]:
+        return {
+            "python": str(self.surroundings.python),
+            "kit": str(self.surroundings.kit),
+            "directory": str(self.folder),
+            "host": str(self.folder / "host.json"),
+            "environment": launch_environment(self.surroundings),
+            "tasks": self.tasks,
+            "ranks": self.ranks_per_task,
+            "module": "validator.workload.entry",
+            "request": None if self.request is None else str(self.folder / "request.json"),
+        }
+
+    def _parameters(self, limit: float) -> dict[str, Any]:
+        others = {name.replace("_", "-"): value or True for name, value in self.executor.options.others.items()}
+        more: dict[str, Any] = {
+            "no-requeue": True,
+            "export": "NONE",
+            "comment": slurm_jobs.COMMENT + Owner.current().text,
+            "output": str(self.folder / "batch.txt"),
+            "signal": "CONT@60",  # submitit's own would end ranks early
+        }
+        if "cpus-per-task" not in others:
+            more["cpus-per-task"] = self.ranks_per_task
+        if self.executor.device == "cuda" and not any(name.startswith(("gpus", "gres")) for name in others):
+            more["gpus-per-node"] = self.ranks_per_task * self.tasks_per_node
+        if self.executor.memory_gibibytes is not None and not any(name.startswith("mem") for name in others):
+            more["mem"] = f"{self.executor.memory_gibibytes}G"
+        return {
+            "job_name": f"validator-{self.folder.name}",
+            "nodes": self.executor.node_count if self.request is not None else 1,
+            "ntasks_per_node": self.tasks_per_node,
+            "time": math.ceil(limit / 60) + 2,
+            "wckey": None,
+            "stderr_to_stdout": True,
+            "srun_args": ["--output", str(self.log), "--kill-on-bad-exit=1"],
+            "additional_parameters": more | others,
+        }
+
+
+def _read_host(folder: Path) -> Host:
+    try:
+        told = json.loads((folder / "host.json").read_text(encoding="utf-8"))
+        return Host(**{**told, "gpus": tuple(Gpu(**gpu) for gpu in told["gpus"])})
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise LaunchError(f"The job did not say what its machine is ({error}); see {folder}.") from error
+
+
+def _class_of(host: Host) -> tuple[object, ...]:
+    return host.architecture, host.cpu_level, tuple(gpu.name for gpu in host.gpus)
+
+
+def _named(host: Host) -> str:
+    return f"{len(host.gpus)} × {host.gpus[0].name}" if host.gpus else f"{host.cpu_model} ({host.cpu_level})"
