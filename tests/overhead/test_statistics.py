@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from scipy import stats
 
 from validator.overhead.statistics import Decision, estimate, noise_floor
 
@@ -57,3 +58,12 @@ def test_the_order_of_the_arms_only_changes_the_sign() -> None:
 def test_too_little_is_no_estimate(values: list[float]) -> None:
     with pytest.raises(ValueError, match="finite log-ratios"):
         estimate(values, looks=1)
+
+
+@pytest.mark.parametrize("level", [0.95, 0.99])
+def test_the_interval_is_that_of_scipys_own_test(level: float) -> None:
+    values = [0.31, 0.28, 0.35, 0.30, 0.27, 0.36]
+    expected = stats.ttest_1samp(values, 0.0).confidence_interval(level)
+    found = estimate(values, looks=1).interval if level == 0.95 else estimate(values, looks=5).strict
+    assert math.log1p(found.lower) == pytest.approx(expected.low, rel=1e-12)
+    assert math.log1p(found.upper) == pytest.approx(expected.high, rel=1e-12)

@@ -62,7 +62,7 @@ def pairs_chart(record: Mapping[str, Any]) -> Html:
     rows = len(values) + 2
     for value in budget:
         parts += _rule(scale, value, rows, f"budget {percent(value)}")
-    return _picture(scale, rows, parts, percent, "Overhead of each pair, its interval and the budget")
+    return _picture(scale, rows, parts, _tick, "Overhead of each pair, its interval and the budget")
 
 
 def steps_chart(record: Mapping[str, Any]) -> Html:
@@ -135,6 +135,10 @@ def _rule(scale: Scale, value: float, rows: int, name: str) -> Iterator[Html]:
     yield _line(x, 4, x, rows * _ROW + 8, "var(--bad)", 2)
     left = x > _WIDTH / 2
     yield _text(x + (-5 if left else 5), 14, name, "end" if left else "start")
+
+
+def _tick(fraction: float) -> str:
+    return f"{100 * fraction:.4g} %"
 
 
 def _middle(row: float) -> float:

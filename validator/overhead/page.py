@@ -40,8 +40,9 @@ def _header(record: Mapping[str, Any]) -> Html:
     tone, words = _BADGES[record["decision"]]
     if record["mode"] != "full":
         tone, words = "idle", "first look" if record["mode"] == "quick" else "noise floor"
+    started = record["started"].replace("T", " ").replace("+00:00", " UTC")
     facts = (
-        ("pipeline", record["pipeline"]), ("hardware class", record["hardware_class"]), ("started", record["started"]),
+        ("pipeline", record["pipeline"]), ("hardware class", record["hardware_class"]), ("started", started),
         ("took", f"{record['seconds']:.0f} s"), ("budget", percent(record["budget"])),
         ("noise of these pairs", percent(record["noise_floor"]["here"])),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""From log-ratios of pairs to an interval and a decision. Pure; the interval is SciPy's.
+"""From log-ratios of pairs to an interval and a decision. Pure; Student's quantiles are SciPy's.
 
 A pair's value is ``log(step time of the one arm / step time of the other)``; the overhead is ``exp(mean) - 1``.
 Student's t interval over pairs is asked at a few looks that are fixed beforehand. The decision at a look uses the
@@ -11,9 +11,11 @@ measured.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 
 #: Chance of a wrong decision that the sequential rule admits over all looks and both directions.
 ERROR_RATE = 0.05
@@ -71,22 +73,17 @@ def estimate(log_ratios: Sequence[float], looks: int) -> Estimate:
 
     Raises ``ValueError`` for fewer pairs or a value that is not finite.
     """
-    import numpy as np  # noqa: PLC0415 - loaded when something is measured
-    from scipy import stats  # noqa: PLC0415
-
     if len(log_ratios) < LEAST_PAIRS or not all(map(math.isfinite, log_ratios)):
         raise ValueError(f"{len(log_ratios)} pairs; at least {LEAST_PAIRS} finite log-ratios are needed")
-    values = np.asarray(log_ratios, dtype=np.float64)
-    mean, spread = float(values.mean()), float(values.std(ddof=1))
+    pairs = len(log_ratios)
+    mean, spread = statistics.fmean(log_ratios), statistics.stdev(log_ratios)
 
     def interval(level: float) -> Interval:
-        if spread == 0.0:
-            return Interval(math.expm1(mean), math.expm1(mean), level)
-        bounds = stats.ttest_1samp(values, 0.0).confidence_interval(level)
-        return Interval(math.expm1(float(bounds.low)), math.expm1(float(bounds.high)), level)
+        half = _quantile(level, pairs - 1) * spread / math.sqrt(pairs)
+        return Interval(math.expm1(mean - half), math.expm1(mean + half), level)
 
     return Estimate(
-        pairs=len(log_ratios),
+        pairs=pairs,
         overhead=math.expm1(mean),
         interval=interval(CONFIDENCE),
         strict=interval(1 - ERROR_RATE / looks),
@@ -98,7 +95,12 @@ def noise_floor(spread: float, pairs: int, looks: int) -> float:
     """The least overhead, as a fraction, that ``pairs`` pairs with this ``spread`` can tell from none at the last
     look.
     """
-    from scipy import stats  # noqa: PLC0415
+    return math.expm1(_quantile(1 - ERROR_RATE / looks, pairs - 1) * spread / math.sqrt(pairs))
 
-    quantile = float(stats.t.ppf(1 - ERROR_RATE / looks / 2, pairs - 1))
-    return math.expm1(quantile * spread / math.sqrt(pairs))
+
+@cache
+def _quantile(level: float, freedom: int) -> float:
+    """Half the width of Student's t interval of a confidence level, in standard errors."""
+    from scipy import stats  # noqa: PLC0415 - loaded when something is measured
+
+    return float(stats.t.ppf((1 + level) / 2, freedom))
