@@ -96,6 +96,17 @@ def _launching(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--switch", metavar="NAME=VALUE", action="append", default=[], help=argparse.SUPPRESS)
 
 
+def _image(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--image", metavar="IMAGE", help="launch in this container image: reference, ID, or archive")
+    sub.add_argument(
+        "--bind",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="a folder of this machine that the image gets read-only under its own name",
+    )
+
+
 def _publishing(sub: argparse.ArgumentParser) -> None:
     """Where metrics go. A pull request's run is never pushed."""
     sub.add_argument("--push", metavar="URL", help="push metrics to this Pushgateway")
@@ -120,17 +131,6 @@ def _overhead(sub: argparse.ArgumentParser) -> None:
 def _metrics(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("records", metavar="FILE", nargs="+", help="JSON reports of checks, and overhead records")
     _publishing(sub)
-
-
-def _image(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--image", metavar="IMAGE", help="launch in this container image: reference, ID, or archive")
-    sub.add_argument(
-        "--bind",
-        metavar="DIR",
-        action="append",
-        default=[],
-        help="a folder of this machine that the image gets read-only under its own name",
-    )
 
 
 def _check(sub: argparse.ArgumentParser) -> None:
@@ -205,8 +205,8 @@ def _golden_one(sub: argparse.ArgumentParser) -> None:
 def _doctor(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--python", metavar="PATH", help="look at this interpreter instead of the validator's own")
     sub.add_argument("--megatron", metavar="PATH", help="a Megatron-LM checkout that launches are to use")
-    _image(sub)
     add_doctor(sub)
+    _image(sub)
 
 
 def _nothing(_: argparse.ArgumentParser) -> None:

@@ -231,6 +231,8 @@ def doctor(options: argparse.Namespace) -> int:
 
     if options.github:
         return github_doctor(options)
+    if options.image is not None:
+        return _doctor_of_image(options)
     found = diagnose(options.python, Path.cwd(), Path(options.megatron) if options.megatron else None)
     for finding in found.findings:
         print(f"{finding.state:8} {finding.name:14} {finding.found}")
@@ -333,19 +335,19 @@ def _order(options: argparse.Namespace) -> Order:
     )  # fmt: skip
 
 
+def _requirement(options: argparse.Namespace) -> Requirement | None:
+    from validator.pipeline import Requirement
+
+    chosen = getattr(options, "requirement", None)
+    return None if chosen is None else Requirement(chosen)
+
+
 def _place(options: argparse.Namespace) -> Place:
     from validator.check.place import Place
 
     slurm = _pairs("--slurm-option", options.slurm_option) if options.slurm or options.slurm_option else None
     binds = tuple(Path(folder).absolute() for folder in options.bind)
     return Place(options.image, getattr(options, "base_image", None), binds, slurm)
-
-
-def _requirement(options: argparse.Namespace) -> Requirement | None:
-    from validator.pipeline import Requirement
-
-    chosen = getattr(options, "requirement", None)
-    return None if chosen is None else Requirement(chosen)
 
 
 def _launches(order: Order) -> Launches:
