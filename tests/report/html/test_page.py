@@ -136,6 +136,15 @@ def test_the_failing_gates_map_comes_first(hostile: Trajectories) -> None:
     assert tabs(samples.nondeterministic())[0] == "tab-repeat-1"
 
 
+def test_a_golden_that_travels_with_the_change_has_a_map_of_its_own(tmp_path: Path) -> None:
+    old = changed((0, Moment(1), Group.RNG, "cuda")).seal(tmp_path / "old")
+    new, reference = Launch().seal(tmp_path / "new"), Launch().seal(tmp_path / "reference")
+    page = render_report(samples.passing(), Trajectories(golden=old, new_golden=new, reference=reference))
+    maps = json.loads(_Elements(page).data)["maps"]
+    assert {name: len(drawn["cells"]) for name, drawn in maps.items()} == {"golden": 1, "new-golden": 0}
+    assert (maps["golden"]["title"], maps["new-golden"]["title"]) == ("Against the golden", "Against the new golden")
+
+
 def test_the_first_divergence_opens_its_own_cell(tmp_path: Path) -> None:
     golden = Launch().seal(tmp_path / "a")
     reference = changed((1, Moment(2), Group.RNG, "cuda")).seal(tmp_path / "b")
