@@ -33,7 +33,7 @@ class StepClock:
     """Notes the time at each entry into ``train_step``; ``slowdown`` sleeps that share of each step on top of it."""
 
     def __init__(self, request: LaunchRequest, args: Any, rank: int) -> None:
-        self._request = request
+        self.request = request
         self._args = args
         self._rank = rank
         self._slowdown = float(request.switches.get("slowdown", 0.0))
@@ -54,20 +54,20 @@ class StepClock:
         window = time.perf_counter() - self._entries[1]
         busy, steal, own = (after - before for after, before in zip(host_counters(), self._host_before, strict=True))
         steps = [later - earlier for earlier, later in zip(self._entries, self._entries[1:], strict=False)]
-        self._request.write_measurement(
+        self.request.write_measurement(
             self._rank,
             {
                 "rank": self._rank,
                 "steps": steps,
                 "tokens_per_step": megatron_internals.global_batch_size() * int(self._args.seq_length),
-                "peak_memory_bytes": peak_memory_bytes(self._request.device),
+                "peak_memory_bytes": peak_memory_bytes(self.request.device),
                 "window_seconds": window,
                 "busy_seconds": busy,
                 "steal_seconds": steal,
                 "own_seconds": own,
                 "load_average": os.getloadavg()[0],
                 "torch": claims.torch_settings(),
-                "gpu": gpu_state() if self._request.device == "cuda" else None,
+                "gpu": gpu_state() if self.request.device == "cuda" else None,
             },
         )
 
