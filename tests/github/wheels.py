@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
-_DOUBLE = Path(__file__).parents[1] / "double" / "launch_double.py"
+from packaging.requirements import Requirement
 
-#: Requirements that do not count here: of an extra, or of another Python or platform.
-_ELSEWHERE = re.compile(r"extra ==|python_(full_)?version\s*<|sys_platform|platform_")
+_DOUBLE = Path(__file__).parents[1] / "double" / "launch_double.py"
 
 _LAUNCHER = """\
 import json, os, runpy, sys, tempfile
@@ -59,8 +58,8 @@ def repacked(folder: Path, names: Iterable[str]) -> None:
         seen.add(name)
         found = distribution(name)
         _repack(folder, found)
-        needed = [requirement for requirement in found.requires or () if not _ELSEWHERE.search(requirement)]
-        waiting += [re.split(r"[\s\[(<>=!~;]", requirement, maxsplit=1)[0] for requirement in needed]
+        needed = map(Requirement, found.requires or ())
+        waiting += [each.name for each in needed if each.marker is None or each.marker.evaluate({"extra": ""})]
 
 
 def _repack(folder: Path, found: Distribution) -> None:
@@ -73,6 +72,8 @@ def _repack(folder: Path, found: Distribution) -> None:
         path = str(file)
         if path.startswith("..") or path.endswith((".pyc", "/RECORD", "/INSTALLER", "/REQUESTED", "/direct_url.json")):
             continue
+        if "/tests/" in path:
+            continue  # half of numpy and scipy, and nothing that is used here
         if path.endswith(".dist-info/METADATA"):
             info = path.rpartition("/")[0]
         files[path] = Path(str(file.locate())).read_bytes()
