@@ -39,7 +39,8 @@ def problem_of(method: str, path: str, arguments: dict[str, str], body: bytes) -
     try:
         _openapi().validate_request(request)
     except OpenAPIError as error:
-        return f"{type(error).__name__}: {error} {error.__cause__ or ''}"[:2000]
+        reasons = [f"{each.validator}: {each.message[:300]}" for each in getattr(error.__cause__, "schema_errors", ())]
+        return f"{type(error).__name__}: {'; '.join(reasons) or error}"[:2000]
     return None
 
 
