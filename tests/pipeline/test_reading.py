@@ -117,7 +117,7 @@ REFUSED = [
     ("    OMP_NUM_THREADS: 1", "    OMP_NUM_THREADS:", 18, ["OMP_NUM_THREADS is empty"]),
     ("    OMP_NUM_THREADS: 1", "    PYTHONPATH: /x", 18, ["--megatron"]),
     ("golden: required", "golden: yes", 20, ["policy.gates.golden is 'yes'", "required, advisory or off"]),
-    ("golden: required", "overhead: required", 20, ["'overhead' is not a known key"]),
+    ("golden: required", "speed: required", 20, ["'speed' is not a known key"]),
     ("{step: 3, mode", "{step: 7, mode", 21, ["steps [7, 6]", "ascend"]),
     ("{step: 6, mode", "{step: 9, mode", 21, ["step 9 of 10", "at most step 8"]),
     ("{step: 6, mode", "{step: 0, mode", 24, ["step is '0'"]),
