@@ -87,11 +87,12 @@ def _record(request: LaunchRequest, args: Any) -> None:
     from validator.workload.recorder import Recorder
 
     rank = int(os.environ["RANK"])
-    if rank == 0:
-        claims.write(request, args)
     recorder = Recorder(request, rank)
     step.observe(recorder.on_batch, recorder.on_loss)
     megatron_internals.observe_training(recorder.hooks())
+    if rank == 0:
+        # Once the model is built, every package that takes part is loaded.
+        megatron_internals.observe_training(megatron_internals.Hooks(on_setup=lambda *_: claims.write(request, args)))
     megatron_internals.observe_checkpoints(recorder.on_save)
     if fault := request.switches.get("fault"):
         from validator import faults

@@ -262,10 +262,10 @@ def observe_training(hooks: Hooks) -> None:
 
 def wrap_phases(within: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> None:
     """Replace a micro-batch's forward and backward pass by ``within("forward", …)`` and ``within("backward", …)``."""
-    schedules = importlib.import_module("megatron.core.pipeline_parallel.schedules")
+    module = "megatron.core.pipeline_parallel.schedules"
     for phase in ("forward", "backward"):
-        name = f"{phase}_step"
-        setattr(schedules, name, within(phase, require("megatron.core.pipeline_parallel.schedules", name)))
+        function = require(module, f"{phase}_step")
+        setattr(importlib.import_module(module), f"{phase}_step", within(phase, function))
 
 
 def observe_checkpoints(on_save: Callable[[Mapping[str, Any]], None]) -> None:
