@@ -115,6 +115,12 @@ def huge() -> None:
             file.write(bytes(16 << 20))
 
 
+def volume() -> None:
+    """A folder that the image declares as a volume, filled with small files."""
+    for number in range(1 << 20):
+        (Path("/data") / f"{number}").write_bytes(bytes(8 << 20))
+
+
 def larger_than_allowed() -> None:
     """One file beyond what the kernel lets it write."""
     with (LAUNCH / "sparse").open("wb") as file:

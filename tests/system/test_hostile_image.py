@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
 @pytest.fixture(scope="module")
 def hostile(_engine: Engine, _debian: str) -> str:
     program = (Path(__file__).parent / "hostile.py").read_text()
-    dockerfile = f'FROM {_debian}\nCOPY hostile /usr/local/bin/python3\nENTRYPOINT ["/bin/false"]\n'
+    dockerfile = f'FROM {_debian}\nCOPY hostile /usr/local/bin/python3\nVOLUME /data\nENTRYPOINT ["/bin/false"]\n'
     _engine.build("hostile:1", dockerfile, {"hostile": program})
     return "hostile:1"
 
@@ -66,6 +66,7 @@ def test_it_can_write_nowhere_but_where_it_may_and_sees_no_secret(
         ("too_many", r"wanted more than 64 processes and threads \(policy\.limits\.processes\)"),
         ("sockets", r"reached \[\] through \['lo'\]"),
         ("huge", r"wrote more than 1 GiB \(policy\.limits\.disk_gibibytes\) and was killed|no space was left"),
+        ("volume", r"no space was left|ran out of the 1\.0 GiB of memory"),
         ("larger_than_allowed", r"no space was left"),
         ("many_files", r"wrote more than 30000 files"),
         ("sparse", r"'rank-00000\.jsonl' is larger than \d+ bytes; its results are not used"),

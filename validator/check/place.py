@@ -61,6 +61,7 @@ def executors(place: Place, pipeline: Pipeline, out: Path) -> tuple[Executor, Ex
         from validator.execute.slurm import SlurmExecutor, SlurmOptions  # noqa: PLC0415
 
         options, computation = SlurmOptions.parse(place.slurm), pipeline.computation
+        options.check(computation.ranks)
         memory = pipeline.policy.limits.memory_gibibytes
         device = str(computation.device)
         return SlurmExecutor.start(options, computation.nodes, device, out / "node", memory), None

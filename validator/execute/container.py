@@ -116,7 +116,7 @@ class ContainerExecutor:
             str(surroundings.python), "-I", "-S", str(KIT / "validator" / "execute" / "supervisor.py"),
             *launch_command(surroundings.python, request.ranks, _PORT, REQUEST),
         ]  # fmt: skip
-        inside = Inside(command, sandbox_variables(self.image, surroundings), folder.binds, gpus)
+        inside = Inside(command, sandbox_variables(self.image, surroundings), folder.binds, self.image.volumes, gpus)
         ended: Ended | None = None
         stopped = keep = False
         try:

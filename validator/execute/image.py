@@ -31,7 +31,8 @@ _UNTOLD_VARIABLES = frozenset({"PATH", "HOME", "HOSTNAME", "TERM"})
 class Image:
     """One image of an engine. ``given`` is what was asked for, ``identity`` its ID (sha256:…).
 
-    ``facts`` are what an environment says of it, by name; ``variables`` what it sets. ``loaded_as`` is the tag of an
+    ``facts`` are what an environment says of it, by name; ``variables`` what it sets; ``volumes`` the folders for which
+    the engine would make volumes without a limit. ``loaded_as`` is the tag of an
     archive that was loaded for this product and goes with it.
     """
 
@@ -39,6 +40,7 @@ class Image:
     identity: str
     facts: Mapping[str, str]
     variables: Mapping[str, str]
+    volumes: tuple[str, ...] = ()
     loaded_as: str | None = None
 
     @property
@@ -66,7 +68,8 @@ def find_image(engine: Engine, given: str) -> Image:
             f"and the engine runs linux/{_architecture(engine)}; change --image."
         )
     variables = _variables(about)
-    return Image(given, about["Id"], _facts(engine, about, variables), variables, loaded_as)
+    volumes = tuple(sorted((about.get("Config") or {}).get("Volumes") or {}))
+    return Image(given, about["Id"], _facts(engine, about, variables), variables, volumes, loaded_as)
 
 
 def _look_up(engine: Engine, given: str) -> str:

@@ -116,7 +116,7 @@ def _run(
     bound = [Bind(folder, str(folder)) for folder in binds]
     home = {"HOME": "/tmp", "TMPDIR": "/tmp"}  # noqa: S108 - the sandbox's own
     inherited = image.variables.get("PYTHONPATH", "")
-    inside = Inside(command, home | owned_variables([inherited] if inherited else []), bound)
+    inside = Inside(command, home | owned_variables([inherited] if inherited else []), bound, image.volumes)
     sandbox = Sandbox.start(engine, image.identity, inside, limits, hear)
     try:
         deadline = time.monotonic() + _ANSWER_WITHIN

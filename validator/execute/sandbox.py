@@ -47,11 +47,16 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """What one sandbox runs: ``command`` in the place of the image's entrypoint. ``gpus`` is how many it gets."""
+    """What one sandbox runs: ``command`` in the place of the image's entrypoint.
+
+    ``volumes`` are folders that the image would have as volumes: they are in memory here, and limited like ``/tmp``.
+    ``gpus`` is how many it gets.
+    """
 
     command: Sequence[str]
     variables: Mapping[str, str]
     binds: Sequence[Bind] = ()
+    volumes: Sequence[str] = ()
     gpus: int = 0
 
 
@@ -79,6 +84,9 @@ def settings(inside: Inside, limits: Limits, *, lock_memory: bool) -> dict[str, 
         Mount(each.target, str(each.source), type="bind", read_only=not each.writable, propagation="rprivate")
         for each in inside.binds
     ]
+    scratch = f"rw,nosuid,nodev,mode=1777,size={limits.scratch_gibibytes}g"
+    bound = {each.target for each in inside.binds}
+    in_memory = {"/tmp": scratch} | {path: scratch for path in inside.volumes if path.rstrip("/") not in bound}  # noqa: S108
     gpus = [DeviceRequest(count=inside.gpus, capabilities=[["gpu"]])] if inside.gpus else []
     return {
         "entrypoint": list(inside.command[:1]),
@@ -88,7 +96,7 @@ def settings(inside: Inside, limits: Limits, *, lock_memory: bool) -> dict[str, 
         "network_mode": "none",
         "hostname": "localhost",
         "read_only": True,
-        "tmpfs": {"/tmp": f"rw,nosuid,nodev,mode=1777,size={limits.scratch_gibibytes}g"},  # noqa: S108 - the sandbox's
+        "tmpfs": in_memory,
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges"],
         "user": "{}:{}".format(*user()),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import math
 import re
@@ -69,6 +71,14 @@ class SlurmOptions:
             else:
                 others[name] = value
         return cls(**own, others=others)
+
+    def check(self, ranks_per_node: int) -> None:
+        """Raise ``UsageError`` where a node's ranks do not share out among its tasks."""
+        if ranks_per_node % self.tasks_per_node:
+            raise UsageError(
+                f"{ranks_per_node} ranks of a node do not share out among {self.tasks_per_node} tasks; "
+                "change --slurm-option tasks_per_node."
+            )
 
 
 @final
@@ -206,6 +216,11 @@ class SlurmExecutor:
                 slurm_jobs.end(number)
 
     def _wait(self, number: str, state: JobState, waited: float, on_wait: OnWait | None) -> None:
+        if state.is_hopeless:
+            raise LaunchError(
+                f"Slurm refused the job {number}: it would wait for ever ({printable(state.reason)}); "
+                "change --slurm-option."
+            )
         if on_wait is not None:
             on_wait(f"job {number} waits in Slurm's queue ({printable(state.reason)})")
         if waited > self.options.queue_seconds:
@@ -250,11 +265,6 @@ class _Job:
         import submitit  # noqa: PLC0415
         from submitit.core.utils import FailedJobError, FailedSubmissionError  # noqa: PLC0415
 
-        if self.request is not None and self.request.ranks % self.tasks:
-            raise UsageError(
-                f"{self.request.ranks} ranks do not share out among {self.tasks} tasks; "
-                "change --slurm-option tasks_per_node."
-            )
         plan = self.folder / "task.json"
         plan.write_text(json.dumps(self._plan(), indent=1), encoding="utf-8")
         program = self.surroundings.kit / "validator" / "execute" / "slurm_task.py"
@@ -270,7 +280,8 @@ class _Job:
         executor = Candidate(self.folder / "submitit")
         try:
             executor.update_parameters(**self._parameters(limit))
-            return str(executor.submit(submitit.helpers.CommandFunction(command)).job_id)
+            with contextlib.redirect_stderr(io.StringIO()):  # submitit repeats what sbatch says, and so do we
+                return str(executor.submit(submitit.helpers.CommandFunction(command)).job_id)
         except (FailedJobError, FailedSubmissionError, OSError) as error:
             why = printable(" ".join(str(error).split()))[-300:].rstrip(".")
             raise LaunchError(f"Slurm refused the job: {why}; change --slurm-option.") from error

@@ -31,6 +31,14 @@ _WAITING = frozenset(
 )
 _RUNNING = frozenset({"RUNNING", "COMPLETING", "STOPPED", "SUSPENDED", "SIGNALING", "STAGE_OUT", "RESIZING"})
 
+#: Reasons to wait that nothing but another request, or an administrator, takes away (squeue(1), JOB REASON CODES).
+_HOPELESS = frozenset(
+    {
+        "AccountNotAllowed", "BadConstraints", "InvalidAccount", "InvalidQOS", "JobHeldAdmin", "JobHeldUser",
+        "PartitionConfig", "PartitionNodeLimit", "PartitionTimeLimit", "QOSNotAllowed", "QOSTimeLimit",
+    }
+)  # fmt: skip
+
 #: Why a job ended without an answer, for states that say it by themselves.
 _SENTENCES = {
     "CANCELLED": "it was cancelled from outside",
@@ -57,6 +65,11 @@ class JobState:
     @property
     def waits(self) -> bool:
         return self.name in _WAITING
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Waits for what no time brings: another request is needed."""
+        return self.waits and self.reason in _HOPELESS
 
     @property
     def runs(self) -> bool:
