@@ -58,6 +58,8 @@ def test_policy_of_the_change_has_no_effect_and_is_shown(project: Project, repo:
     assert changes["gates.golden"] == ("required", "off")
     assert changes["gates.resume"] == ("required", "advisory")
     assert changes["launch_seconds"] == ("20", "2000")
+    assert "Policy changed here" in ran.out
+    assert "gates.golden: required -> off" in ran.out
     before, after = changes["waivers.rng/expert-parallel-rng"]
     assert before is None
     assert "restore 3" in after

@@ -65,8 +65,9 @@ def repacked(folder: Path, names: Iterable[str]) -> None:
 def _repack(folder: Path, found: Distribution) -> None:
     text = found.read_text("WHEEL") or ""
     tags = re.findall(r"^Tag: (.+)$", text, re.MULTILINE)
-    python, abi = tags[0].split("-")[:2]
-    platforms = ".".join(dict.fromkeys(tag.split("-")[2] for tag in tags))
+    python, abi, platforms = (
+        ".".join(dict.fromkeys(part)) for part in zip(*(tag.split("-") for tag in tags), strict=True)
+    )
     files, info = {}, ""
     for file in found.files or ():
         path = str(file)

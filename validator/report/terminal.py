@@ -65,6 +65,7 @@ def _blocks(report: Report, style: Style, width: int) -> Iterator[Iterator[str]]
     )
     yield _environment(can, "Environment: differs, and can change bits", style)
     yield _environment(cannot, "Environment: differs otherwise", style)
+    yield _listed("Policy changed here (this check used the base's, so it has no effect)", _policy(report), style)
     yield _listed("Not exercised (never changed during the run, so equality says nothing)", report.unexercised, style)
     yield _launches(report, style)
     yield _suggestion(report, style)
@@ -174,6 +175,10 @@ def _environment_rows(rows: Sequence[EnvironmentDifferenceRow]) -> Iterator[str]
     for row in rows:
         expected, observed = _fact(row.expected), _fact(row.observed)
         yield f"  {row.kind:<{kinds}}  {row.name:<{names}}  {expected} -> {observed}  ({row.origin})"
+
+
+def _policy(report: Report) -> list[str]:
+    return [f"{row.key}: {_fact(row.before)} -> {_fact(row.after)}" for row in report.policy_changes]
 
 
 def _fact(value: str | None) -> str:
