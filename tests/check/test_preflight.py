@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline.samples import VALID, write
+from tests.project import Project
 from validator.check.preflight import check_data, check_variables
 from validator.errors import UsageError
 from validator.pipeline import TokenFiles, load_pipeline
@@ -97,3 +98,10 @@ def test_token_files_must_be_there(tmp_path: Path) -> None:
             check_data(files)
         (tmp_path / f"my_text_document{suffix}").write_bytes(b"")
     check_data(files)
+
+
+def test_a_computation_of_several_nodes_needs_a_scheduler(project: Project) -> None:
+    project.change("nodes: 1", "nodes: 2")
+    ran = project.check()
+    assert ran.code == 2
+    assert "computation.nodes is 2; this machine runs 1" in ran.err

@@ -9,7 +9,18 @@ import pytest
 
 from tests.pipeline.samples import DIGEST, VALID, write
 from validator.errors import UsageError
-from validator.pipeline import Corpus, Device, Gate, Requirement, Save, SaveMode, Spec, TokenFiles, load_pipeline
+from validator.pipeline import (
+    Corpus,
+    Device,
+    Gate,
+    Limits,
+    Requirement,
+    Save,
+    SaveMode,
+    Spec,
+    TokenFiles,
+    load_pipeline,
+)
 from validator.trajectory.groups import Moment, Phase
 
 
@@ -96,7 +107,7 @@ REFUSED = [
     ("  steps: 10", "  steps: 10\n  steps: 11", 8, ["computation.steps stands twice"]),
     ("  seed: 1234\n", "", 3, ["computation lacks the key 'seed'"]),
     ("  device: cpu", "  device: gpu", 4, ["computation.device is 'gpu'", "cpu or cuda"]),
-    ("  nodes: 1", "  nodes: 2", 5, ["computation.nodes is '2'", "1 to 1"]),
+    ("  nodes: 1", "  nodes: 0", 5, ["computation.nodes is '0'", "1 to 4096"]),
     ("  ranks: 2", "  ranks: 0", 6, ["computation.ranks is '0'", "1 to 1024"]),
     ("  spec: reference", "  spec: megatron", 9, ["computation.spec is 'megatron' on device cpu"]),
     ("vocabulary: 512", "vocabulary: 513", 10, ["vocabulary 513", "--vocab-size 512"]),
@@ -188,3 +199,26 @@ def test_an_empty_file_a_list_and_bytes_that_are_no_text(tmp_path: Path) -> None
     file.write_bytes(b"name: \xff")
     with pytest.raises(UsageError, match="byte 6 is no UTF-8"):
         load_pipeline(file, tmp_path)
+
+
+def test_limits_have_defaults_and_are_read(tmp_path: Path) -> None:
+    assert load(tmp_path, VALID).policy.limits == Limits()
+    more = "launch_seconds: 300, memory_gibibytes: 64, shared_memory_gibibytes: 16, scratch_gibibytes: 1"
+    text = VALID.replace("launch_seconds: 300", f"{more}, disk_gibibytes: 200, processes: 99, locked_memory: true")
+    assert load(tmp_path, text).policy.limits == Limits(64, 16, 1, 200, 99, locked_memory=True)
+    # Limits are no part of what is computed.
+    assert load(tmp_path, text).computation.digest == load(tmp_path, VALID).computation.digest
+
+
+@pytest.mark.parametrize(
+    ("limit", "parts"),
+    [
+        ("memory_gibibytes: 0", ["limits.memory_gibibytes is '0'", "1 to"]),
+        ("locked_memory: 1", ["limits.locked_memory is '1'", "true or false"]),
+        ("memory: 1", ["'memory'"]),
+    ],
+)
+def test_limits_that_are_none_are_refused(tmp_path: Path, limit: str, parts: list[str]) -> None:
+    message = refusal(tmp_path, VALID.replace("launch_seconds: 300", f"launch_seconds: 300, {limit}"))
+    for part in parts:
+        assert part in message

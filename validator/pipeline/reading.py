@@ -46,8 +46,8 @@ _OWNED_VARIABLES = {"PYTHONPATH": "use --megatron to put a Megatron in front"} |
     "set computation.ranks instead",
 )
 
-#: Launches on several nodes are not there yet; a file that asks for them is refused rather than run on one.
-_MAXIMUM_NODES = 1
+#: More than one node needs a scheduler; where the launches run decides, not the file.
+_MAXIMUM_NODES = 4096
 
 
 _PARTS = ("name", "description", "computation", "policy")
