@@ -112,11 +112,18 @@ class Hub:
         self.repo.commit("a golden")
 
     def good_check(self) -> Path:
-        """The folder of a check that passes against the golden: made by the first test, copied by the others."""
-        out = self.project.folder.parent / "good"
-        if not (self.kept / "good").exists():
-            shutil.copytree(self.run_check("first"), self.kept / "good", ignore=shutil.ignore_patterns("kit"))
-        shutil.copytree(self.kept / "good", out, dirs_exist_ok=True)
+        """The folder of a check that passes against the golden."""
+        return self.kept_check("good", {})
+
+    def kept_check(self, name: str, faults: dict[str, Any]) -> Path:
+        """The folder of a check with these faults: made by the first test, copied by the others."""
+        out = self.project.folder.parent / name
+        if not (self.kept / name).exists():
+            self.project.double.misbehave(**faults)
+            made = self.run_check(f"first-{name}")
+            self.project.double.misbehave()
+            shutil.copytree(made, self.kept / name, ignore=shutil.ignore_patterns("kit", "checkpoints"))
+        shutil.copytree(self.kept / name, out, dirs_exist_ok=True)
         return out
 
     def run_check(self, name: str = "out", *words: str) -> Path:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from contextlib import suppress
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from sqlalchemy import Select, func, select
 
-from validator.service import views
+from validator.errors import ValidatorError
+from validator.golden import GoldenStore
+from validator.metrics.collector import SampleCollector
+from validator.metrics.families import Sample
+from validator.metrics.samples import golden_samples, report_samples, waiver_samples
+from validator.pipeline import load_pipeline
 from validator.service.core import Service
 from validator.service.database import StorageError
 from validator.service.tables import OPEN, Delivery, Job, Publication, Request, Result, State
@@ -21,6 +26,7 @@ def registry(service: Service) -> CollectorRegistry:
     """A registry that reads the service's figures at every scrape."""
     found = CollectorRegistry(auto_describe=False)
     found.register(_Figures(service))
+    found.register(SampleCollector(lambda: _samples(service)))
     return found
 
 
@@ -36,7 +42,6 @@ class _Figures(Collector):
             yield from self._stored()
         except StorageError:
             return
-        yield from self._base()
 
     def _stored(self) -> Iterator[Metric]:
         now = time.time()
@@ -70,17 +75,12 @@ class _Figures(Collector):
             ):
                 results.add_metric([pipeline, hardware_class, verdict], number)
             yield results
-            yield from _latest(session.scalars(_newest()).all())
             behind = GaugeMetricFamily(
                 "validator_service_check_runs_behind", "Check runs that do not show their job yet."
             )
-            behind.add_metric(
-                [],
-                session.scalar(
-                    select(func.count()).select_from(Publication).where(Publication.done < Publication.wanted)
-                )
-                or 0,
-            )
+            late = select(func.count()).select_from(Publication).where(Publication.done < Publication.wanted)
+            publishes = any(loop.name == "publishing" for loop in self._service.loops)
+            behind.add_metric([], (session.scalar(late) or 0) if publishes else 0)
             yield behind
             asked = CounterMetricFamily(
                 "validator_service_requests", "What people asked for.", labels=["kind", "state"]
@@ -90,20 +90,6 @@ class _Figures(Collector):
             ):
                 asked.add_metric([kind, how], number)
             yield asked
-
-    def _base(self) -> Iterator[Metric]:
-        today = datetime.now(UTC).date()
-        left = GaugeMetricFamily(
-            "validator_service_waiver_days_left",
-            "Days until the next waiver of a pipeline expires.",
-            labels=["pipeline"],
-        )
-        first: dict[str, int] = {}
-        for waiver in views.waivers(self._service.settings, today):
-            first.setdefault(waiver.pipeline, waiver.days_left)
-        for pipeline, days in first.items():
-            left.add_metric([pipeline], days)
-        yield left
 
 
 def _newest() -> Select[Result]:
@@ -117,21 +103,18 @@ def _newest() -> Select[Result]:
     return select(Result).where(Result.id.in_(newest))
 
 
-def _latest(results: Sequence[Result]) -> Iterator[Metric]:
-    labels = ["pipeline", "hardware_class"]
-    when = GaugeMetricFamily(
-        "validator_service_branch_result_timestamp_seconds", "When a branch's latest result came.", labels=labels
-    )
-    took = GaugeMetricFamily(
-        "validator_service_branch_check_seconds", "How long a branch's latest check took.", labels=labels
-    )
-    cost = GaugeMetricFamily(
-        "validator_service_branch_overhead_ratio", "Overhead of determinism in a branch's latest result.", labels=labels
-    )
-    for result in results:
-        names = [result.pipeline, result.hardware_class]
-        when.add_metric(names, result.received)
-        took.add_metric(names, result.seconds)
-        if result.overhead is not None:
-            cost.add_metric(names, result.overhead)
-    yield from (when, took, cost)
+def _samples(service: Service) -> Iterator[Sample]:
+    """What the newest check of every pipeline and hardware class on a branch says, as a check itself would push it."""
+    try:
+        with service.database.read() as session:
+            newest = session.scalars(_newest()).all()
+    except StorageError:
+        return
+    for result in newest:
+        report = service.intake.document(result.job_id, result.attempt)
+        if report is not None:
+            yield from report_samples(report)
+        with suppress(ValidatorError):
+            yield from waiver_samples(load_pipeline(result.pipeline, service.settings.root), result.hardware_class)
+    with suppress(ValidatorError):
+        yield from golden_samples(GoldenStore(service.settings.root / "golden").list())

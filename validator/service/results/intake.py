@@ -7,7 +7,7 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -210,19 +210,12 @@ class Intake:
 
 
 def overhead_of(report: Report) -> tuple[float | None, float | None, float | None]:
-    """Overhead and its bounds as fractions of step time, where the report has them."""
-    found: Any = getattr(report, "overhead", None)
-    if found is None:
+    """Overhead and its bounds as fractions of step time, where the report has a whole measurement."""
+    record: Any = report.overhead
+    if record is None or record.get("mode") != "full":
         return None, None, None
-    values: list[float | None] = []
-    for names in (("overhead", "ratio", "estimate"), ("low", "lower"), ("high", "upper")):
-        value = next((v for name in names if (v := _get(found, name)) is not None), None)
-        values.append(float(value) if isinstance(value, (int, float)) else None)
-    return values[0], values[1], values[2]
-
-
-def _get(found: Any, name: str) -> Any:
-    return found.get(name) if isinstance(found, Mapping) else getattr(found, name, None)
+    found = record["overhead"]
+    return float(found["estimate"]), float(found["interval"]["lower"]), float(found["interval"]["upper"])
 
 
 def _known(known: Result, digest: str) -> Answer:
