@@ -26,7 +26,8 @@ class Repo:
         nothing = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         variables = kept | names | nothing | {"GIT_COMMITTER_EMAIL": "ann@team.example"}
-        done = subprocess.run(["git", "-C", str(self.folder), *words], capture_output=True, text=True, env=variables)
+        command = ["git", "-C", str(self.folder), *words]
+        done = subprocess.run(command, capture_output=True, text=True, env=variables, check=False)
         assert done.returncode == 0, (words, done.stderr)
         return done.stdout.rstrip("\n")
 

@@ -11,8 +11,9 @@ Faults: diverge {step, group, leaf}, random {step}, hang {step}, crash {step}, k
 NAME, says SENTENCE, full {step}, blind true, unmapped [names], skip_group NAME, frozen NAME, deaf_flips true,
 stuck_flips true, wrong_answers true, other_sample true, no_samples true, nan {step}, lost_rng true, rank_rng true,
 cpu_draw true, lost_optimizer true, save_disturbs true, unsaved [names], no_tracker true, strays true, slow SECONDS,
-no_ending true, jump FACTOR, packages {name: version} (what it claims). Of a measured launch: step_seconds {deterministic: SECONDS, default: SECONDS, fill:
-SECONDS}, jitter SHARE, no_measurement true, few_steps true, profile_crash true.
+no_ending true, jump FACTOR, packages {name: version} (what it claims). Of a measured launch: step_seconds
+{deterministic: SECONDS, default: SECONDS, fill: SECONDS}, jitter SHARE, no_measurement true, few_steps true,
+profile_crash true.
 """
 
 from __future__ import annotations
