@@ -43,7 +43,7 @@ class Hub:
             data=str(self.project.folder.parent / "data"), database=Secret(self.database_url),
             project=str(self.project.folder), webhook_secret=Secret(SECRET), github_url=self.double.url,
             github_app=str(payloads.APP), github_private_key=Secret(self.key), retry_seconds=0.01, poll_seconds=0.01,
-            worker_options=f"--python {self.project.double.python}", engine="actions",
+            worker_options=f"--python {self.project.double.python}", engine="actions", workflow="check.yml",
         )  # fmt: skip
         return replace(settings, **self.changes)
 

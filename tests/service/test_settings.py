@@ -37,6 +37,10 @@ def test_a_secret_may_come_from_a_file_of_its_own(tmp_path: Path) -> None:
         ({"VALIDATOR_PORT": "70000"}, "VALIDATOR_PORT is 70000; a port is 0 to 65535."),
         ({"VALIDATOR_ENGINE": "cron"}, "VALIDATOR_ENGINE is 'cron'; it is one of local, actions, slurm."),
         ({"VALIDATOR_REPOSITORIES": "t"}, "VALIDATOR_REPOSITORIES has 't'; a repository is written OWNER/NAME."),
+        (
+            {"VALIDATOR_ENGINE": "actions"},
+            "VALIDATOR_ENGINE is actions, but VALIDATOR_WORKFLOW names no workflow to dispatch.",
+        ),
         ({"VALIDATOR_ATTEMPTS": "0"}, "VALIDATOR_ATTEMPTS is 0; it is larger than 0."),
         (
             {"VALIDATOR_GITHUB_APP": "1"},

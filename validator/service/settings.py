@@ -122,7 +122,9 @@ class Settings:
     engine: str = _setting(
         "local", _text, "Who carries jobs out: `local` (one worker process here), `actions` or `slurm`."
     )
-    workflow: str = _setting("check.yml", _text, "Workflow that the `actions` engine dispatches.")
+    workflow: str = _setting(
+        "", _text, "Workflow that the `actions` engine dispatches; it takes `key`, `pipeline`, `commit` and `image`."
+    )
     rebaseline_workflow: str = _setting("rebaseline.yml", _text, "Workflow that the re-baseline button starts.")
     workflow_ref: str = _setting(
         "", _text, "Branch whose workflows are dispatched. Empty: the repository's default branch."
@@ -251,6 +253,8 @@ def _checked(settings: Settings, where: Mapping[str, str]) -> Settings:
             raise UsageError(f"{named(name)} is {getattr(settings, name)}; it is larger than 0.")
     if settings.log_level not in ("debug", "info", "warning", "error"):
         raise UsageError(f"{named('log_level')} is {settings.log_level!r}; it is debug, info, warning or error.")
+    if settings.engine == "actions" and not settings.workflow:
+        raise UsageError(f"{named('engine')} is actions, but {PREFIX}WORKFLOW names no workflow to dispatch.")
     if settings.github_app and not settings.github_private_key:
         raise UsageError(f"{named('github_app')} is set, but {PREFIX}GITHUB_PRIVATE_KEY is not; an App has both.")
     return settings
