@@ -1,9 +1,9 @@
 """The whole rule, from step times to decision, on noise that was recorded on real launches.
 
 ``recorded_steps.json`` holds rounds of real timed launches of nemotron-cpu on a host that had other work to do: in
-each, one launch of either arm, one right after the other. A simulated pair takes a round at random, draws its steps anew
-(with replacement) and takes medians, as a measurement does. What the two real arms differ by on average is taken out,
-and a known overhead put in its place.
+each, one launch of either arm, one right after the other. A simulated pair takes a round at random, draws its steps
+anew (with replacement) and takes medians, as a measurement does. What the two real arms differ by on average is taken
+out, and a known overhead put in its place.
 """
 
 from __future__ import annotations
