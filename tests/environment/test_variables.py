@@ -26,8 +26,12 @@ def test_captured(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["HOME", "PATH", "LANG", "TOKEN", "MASTER_PORT", "RANK", "TORCHELASTIC_RUN_ID", "PYTHONPATH"]
-)
+    "name",
+    [
+        "HOME", "PATH", "LANG", "TOKEN", "MASTER_PORT", "RANK", "TORCHELASTIC_RUN_ID", "PYTHONPATH",
+        "TORCHINDUCTOR_CACHE_DIR",
+    ],
+)  # fmt: skip
 def test_not_captured(name: str) -> None:
     assert capture_variables({name: "1"}) == {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import subprocess
 import sys
 
@@ -21,7 +22,8 @@ def test_a_process_that_ended_is_gone_and_a_zombie_too() -> None:
         owner = Owner.parse(process.stdout.read().strip())
         assert owner is not None
         assert owner.process == process.pid
-        assert owner.is_gone  # it has ended, and was not waited for yet
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # until it has ended, and leave it a zombie
+        assert owner.is_gone
     assert owner.is_gone
 
 

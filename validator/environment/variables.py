@@ -60,8 +60,8 @@ NAMES: frozenset[str] = frozenset(
 #: Set anew for every launch by torchrun, so that they say nothing about the environment.
 _PER_LAUNCH = ("TORCHELASTIC_", "TORCH_NCCL_ASYNC_ERROR_HANDLING")
 
-#: Endings of variables that name a folder for intermediate results.
-_PLACES = ("_CACHE_DIR", "_DUMP_DIR", "_TRACE_DIR")
+#: Set by PyTorch itself to a folder named after the user.
+_SET_BY_ITSELF = frozenset({"TORCHINDUCTOR_CACHE_DIR"})
 
 #: Endings of variables of the above libraries that name an interface or what is printed, not how it is computed.
 _HARMLESS_ENDINGS = (
@@ -87,6 +87,6 @@ def variable_changes_bits(name: str) -> bool:
 
 
 def _is_captured(name: str) -> bool:
-    if name.startswith(_PER_LAUNCH) or name.endswith(_PLACES):
+    if name.startswith(_PER_LAUNCH) or name in _SET_BY_ITSELF:
         return False
     return name in NAMES or name.startswith(PREFIXES)
