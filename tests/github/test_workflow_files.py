@@ -33,7 +33,16 @@ def test_actionlint_with_shellcheck() -> None:
 
 
 def test_zizmor_pedantic_has_no_finding_that_is_not_explained() -> None:
-    said = run(str(TOOLS / "zizmor"), "--offline", "--persona", "pedantic", "--no-progress", *map(str, WORKFLOWS))
+    said = run(
+        str(TOOLS / "zizmor"),
+        "--offline",
+        "--persona",
+        "pedantic",
+        "--no-progress",
+        "--color",
+        "never",
+        *map(str, WORKFLOWS),
+    )
     assert "No findings to report" in said
     ignored = re.search(r"\((\d+) ignored", said)
     assert ignored is not None
