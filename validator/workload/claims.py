@@ -144,10 +144,11 @@ def packages() -> dict[str, str]:
 
 
 def workload_digest() -> str:
-    """SHA-256 over the modules of ours that this launch has loaded, by relative name and content."""
+    """SHA-256 over the modules of ours that compute or record in this launch, by relative name and content."""
     root = Path(str(validator.__file__)).parent
     digest = hashlib.sha256()
-    files = {Path(str(module.__file__)) for name, module in sys.modules.items() if name.split(".")[0] == root.name}
+    parts = tuple(f"{root.name}.{part}" for part in ("workload", "trajectory", "faults"))
+    files = {Path(str(module.__file__)) for name, module in sys.modules.items() if name.startswith(parts)}
     for path in sorted(files):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
