@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.double.double import Double
 from tests.project import PIPELINE, Project
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One Chromium for all tests: a second one in the same process is refused by its driver."""
+    from tests.report.html.browser import chromium
+
+    with chromium() as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.report.html.browser import Visit, chromium
+from tests.report.html.browser import Visit
 from tests.service import payloads
 from tests.service.hub import Hub
 from tests.service.running import Running
@@ -29,12 +29,6 @@ FAULTS: dict[str, dict[str, Any]] = {
     "resume_broken": {"resume_2": {"lost_optimizer": True}},
 }
 PAGES = ("/", "/jobs/1", "/jobs/2", "/pipelines", "/pipelines/tiny", "/goldens", "/waivers", "/deliveries", "/jobs/99")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture

@@ -192,5 +192,5 @@ def test_killed_at_every_step_nothing_is_lost_and_nothing_done_twice(hub: Hub, r
     runs = hub.check_runs()
     assert len(runs) == len({run["external_id"] for run in runs}) == len(jobs)
     assert running.starts >= 1 + len(rounds)
-    assert not running.workers()
+    running.until("no worker is left", lambda: not running.workers())
     assert running.get("/readyz") == {"status": "ok", "problems": []}
