@@ -48,8 +48,7 @@ def test_a_launch_brings_no_package_of_ours_but_xxhash() -> None:
 
 def test_each_part_imports_only_parts_below_it() -> None:
     linter = Path(sys.executable).with_name("lint-imports")
-    if not linter.exists():
-        pytest.skip("import-linter is not installed; make setup does it")
+    assert linter.exists(), "import-linter is not installed; make setup does it"
     ran = subprocess.run([linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout
 
