@@ -15,7 +15,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, NoReturn
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, NoReturn, TextIO
 
 from validator.service.engines.work import Work
 from validator.service.results.push import Pushed, Pusher
@@ -107,14 +109,24 @@ def _follow(work: Work, command: list[str], folder: Path, pusher: Pusher) -> tup
         command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         errors="replace", preexec_fn=_die_with_parent,  # noqa: PLW1509 - a runner has one thread
     )  # fmt: skip
-    last, said = "", 0.0
+    lines: SimpleQueue[str | None] = SimpleQueue()
+    assert process.stderr is not None
+    Thread(target=_read, args=(process.stderr, lines), daemon=True).start()
+    last, shown, said = "", "", 0.0
     try:
-        assert process.stderr is not None
-        for line in process.stderr:
-            print(line, end="", flush=True)
-            last = line.strip() or last
-            if time.monotonic() - said >= _INTERVAL:
-                said = time.monotonic()
+        while True:
+            # The newest line is shown once the last one has stood long enough, also where no further line comes.
+            try:
+                line = lines.get(timeout=None if shown == last else max(0.0, said + _INTERVAL - time.monotonic()))
+            except Empty:
+                line = ""
+            if line is None:
+                break
+            if line:
+                print(line, end="", flush=True)
+                last = line.strip() or last
+            if last != shown and time.monotonic() - said >= _INTERVAL:
+                shown, said = last, time.monotonic()
                 work.write(work.progress, last)
                 pusher.progress(last)
         return process.wait(), last
@@ -122,6 +134,13 @@ def _follow(work: Work, command: list[str], folder: Path, pusher: Pusher) -> tup
         process.terminate()  # the check ends its launches
         process.wait()
         raise
+
+
+def _read(stream: TextIO, lines: SimpleQueue[str | None]) -> None:
+    """Hand over each line, then ``None``."""
+    for line in stream:
+        lines.put(line)
+    lines.put(None)
 
 
 def _end(work: Work, sentence: str, *, final: bool = False) -> None:
