@@ -160,10 +160,10 @@ class Launches:
         )
 
     def _kill_when(self, plan: LaunchPlan, folder: Path) -> Callable[[Sequence[Moment]], bool] | None:
-        """A segment is killed once it is two steps past its save, on all ranks, and the save is complete."""
-        if plan.save is None or plan.kill_after is None:
+        """A launch is killed once its last step is finished on all ranks, and its save, if it has one, complete."""
+        if plan.kill_after is None:
             return None
-        save, after = plan.save.step, Moment(plan.kill_after)
+        save, after = 0 if plan.save is None else plan.save.step, Moment(plan.kill_after)
         return lambda finished: after in finished and saved_step(folder / "checkpoints") >= save
 
     def _take_in(self, plan: LaunchPlan, request: LaunchRequest, outcome: LaunchOutcome) -> Launched:
@@ -200,12 +200,11 @@ class Launches:
         return Launched(plan, outcome, trajectory, environment, proof)
 
     def _insist(self, plan: LaunchPlan, trajectory: Trajectory, outcome: LaunchOutcome) -> None:
-        """A segment counts only with its save complete and every step through the planned one recorded."""
-        assert plan.save is not None
+        """A launch to be killed counts only with its save complete and every step through the planned one recorded."""
         assert plan.kill_after is not None
         # One that was killed as planned had its save complete; the kill may have cut the tracker's next writing short.
         killed = outcome.ended is Ending.KILLED
-        if not killed and saved_step(self.folder(plan.name) / "checkpoints") < plan.save.step:
+        if plan.save is not None and not killed and saved_step(self.folder(plan.name) / "checkpoints") < plan.save.step:
             raise LaunchError(f"The checkpoint of step {plan.save.step} was never completed; see {outcome.log}.")
         if Moment(plan.kill_after) not in trajectory.moments:
             raise LaunchError(f"Step {plan.kill_after} is not recorded on all ranks; see {outcome.log}.")
