@@ -22,6 +22,7 @@ def test_a_request_reads_back_as_it_was_written(tmp_path: Path) -> None:
         flips=17,
         stamps=("--env A=b",),
         switches={"blind": "constant"},
+        trace=2,
     )
     request.write(tmp_path / "request.json")
     assert LaunchRequest.read(tmp_path / "request.json") == request

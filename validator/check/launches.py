@@ -157,6 +157,7 @@ class Launches:
             flips=self.draw.getrandbits(32),
             stamps=self.stamps,
             switches=self.switches,
+            trace=plan.trace,
         )
 
     def _kill_when(self, plan: LaunchPlan, folder: Path) -> Callable[[Sequence[Moment]], bool] | None:

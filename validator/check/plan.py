@@ -16,7 +16,8 @@ class LaunchPlan:
 
     ``restore`` is the step that it restores, 0 for a fresh start, and ``load_from`` the launch that saved it.
     ``save`` is the checkpoint that it writes on the way. With ``kill_after`` it is killed once that step is recorded
-    on all ranks and the save, if any, is complete; otherwise it runs to the end.
+    on all ranks and the save, if any, is complete; otherwise it runs to the end. ``trace`` is the one step whose module
+    trace it writes.
     """
 
     name: str
@@ -25,6 +26,7 @@ class LaunchPlan:
     load_from: str | None = None
     save: Save | None = None
     kill_after: int | None = None
+    trace: int | None = None
 
 
 def reference() -> LaunchPlan:

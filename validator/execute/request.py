@@ -45,6 +45,7 @@ class LaunchRequest:
     launch generates it at ``corpus_prefix``, which ``--data-path`` in ``arguments`` names already. ``restore_step``
     is the step that ``--load``/``--ckpt-step`` restore, ``None`` for a fresh start. ``flips`` is a random number from
     which the launch picks one bit of each group to flip after its last step; ``None`` leaves everything alone.
+    ``trace`` is the one step whose modules, collectives and optimizer are written down in order, on every rank.
     """
 
     device: str
@@ -64,6 +65,7 @@ class LaunchRequest:
     switches: Mapping[str, Any] = field(default_factory=dict)
     measure: str | None = None
     settings: Mapping[str, bool] = field(default_factory=dict)
+    trace: int | None = None
 
     @property
     def corpus_prefix(self) -> Path:
@@ -78,6 +80,11 @@ class LaunchRequest:
     def claims_file(self) -> Path:
         """Where rank 0 writes what it claims about its environment."""
         return self.trajectory / "claims.json"
+
+    @property
+    def trace_directory(self) -> Path:
+        """Where every rank writes its trace, ``rank-00000.jsonl`` and so on."""
+        return self.scratch / "trace"
 
     def measurement_file(self, rank: int) -> Path:
         """Where a measured launch's rank writes what it measured."""
