@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from validator.comparison import Comparison, Divergence, MetricDifference, MomentPair, Spread, resume_pairs
+from validator.trajectory.causality import CAUSAL_ORDER, causal_rank
 from validator.trajectory.differences import Kind, group_differences
 from validator.trajectory.groups import Group
 from validator.trajectory.metrics import ulp_distance
@@ -58,11 +59,14 @@ def compare(
     if waive is None:
         descent.count(tally)
         listed = list(islice(descent.differences(), LISTED))
+        nearest = descent.nearest_to_cause(listed[0]) if listed else None
     else:
-        listed = _sift(descent, waive, tally, waived)
+        listed, nearest = _sift(descent, waive, tally, waived)
     places = {pair.observed: position for position, pair in enumerate(pairs)}
+    in_time = sorted([*listed, *lengths], key=lambda each: places[each.moment])[:LISTED]
     return Comparison(
-        differences=tuple(sorted([*listed, *lengths], key=lambda each: places[each.moment])[:LISTED]),
+        differences=tuple(in_time),
+        first=nearest if listed and in_time[0] is listed[0] else next(iter(in_time), None),
         spread=_spread(present, tally),
         waived={name: tuple(findings) for name, findings in waived.items()},
         moments_compared=len(present),
@@ -94,9 +98,14 @@ def _length(expected: Trajectory, observed: Trajectory, pair: MomentPair) -> Div
     return Divergence(Kind.LENGTH, pair.observed, pair.expected, expected=reach(expected), observed=reach(observed))
 
 
-def _sift(descent: _Descent, waive: Waive, tally: Tally, waived: dict[str, list[Divergence]]) -> list[Divergence]:
-    """Ask about every difference; count those that are not waived, and list the first of them."""
+def _sift(
+    descent: _Descent, waive: Waive, tally: Tally, waived: dict[str, list[Divergence]]
+) -> tuple[list[Divergence], Divergence | None]:
+    """Ask about every difference; count those that are not waived, list the first of them, and name the one that is
+    nearest to the cause.
+    """
     listed: list[Divergence] = []
+    nearest: Divergence | None = None
     for index, rank in descent.places():
         for group, differences, leaves in descent.groups(index, rank):
             left = []
@@ -110,7 +119,23 @@ def _sift(descent: _Descent, waive: Waive, tally: Tally, waived: dict[str, list[
                 whole = left[0].leaf is None
                 tally.add(index, group, leaves if whole else len(left), leaves)
                 listed.extend(left[: LISTED - len(listed)])
-    return listed
+                if left[0].moment == listed[0].moment:
+                    nearest = _nearer_to_cause(nearest, left)
+    return listed, nearest or (listed[0] if listed else None)
+
+
+def _nearer_to_cause(nearest: Divergence | None, differences: Sequence[Divergence]) -> Divergence | None:
+    """The causally first of ``nearest`` and ``differences``, all of one moment; of equals the first."""
+    for each in differences:
+        if each.leaf is not None and (nearest is None or _causal_key(each) < _causal_key(nearest)):
+            nearest = each
+    return nearest
+
+
+def _causal_key(found: Divergence) -> tuple[float, int]:
+    assert found.group is not None
+    assert found.leaf is not None
+    return causal_rank(found.group, found.leaf.name)
 
 
 def _spread(pairs: Sequence[MomentPair], tally: Tally) -> tuple[Spread, ...]:
@@ -156,6 +181,21 @@ class _Descent:
             for _, differences, _ in self.groups(index, rank):
                 yield from differences
 
+    def nearest_to_cause(self, found: Divergence) -> Divergence:
+        """Of what differs at the moment of ``found``, on any rank, what a step computes first."""
+        index = next(at for at, pair in enumerate(self._pairs) if pair.observed == found.moment)
+        ranks = [self._expected.ranks[position] for position in self._unequal[:, index].nonzero()[0].tolist()]
+        nearest: Divergence | None = None
+        for group in CAUSAL_ORDER:
+            for rank in ranks:
+                for _, differences, _ in self.groups(index, rank, group):
+                    nearest = _nearer_to_cause(nearest, differences)
+                if nearest is not None and group is not Group.METRICS:
+                    return nearest  # other ranks have nothing that comes before it
+            if nearest is not None and _causal_key(nearest)[0] <= CAUSAL_ORDER.index(group):
+                return nearest
+        return nearest or found
+
     def count(self, tally: Tally) -> None:
         """Count all differences, without listing them."""
         if not self._unequal.any():
@@ -168,12 +208,14 @@ class _Descent:
             if len(places):
                 counter.count_rank(rank, places, whole)
 
-    def groups(self, index: int, rank: int) -> Iterator[tuple[Group, list[Divergence], int]]:
-        """Groups that differ at a place: the group, its differences, and how many leaves it has."""
+    def groups(self, index: int, rank: int, only: Group | None = None) -> Iterator[tuple[Group, list[Divergence], int]]:
+        """Groups that differ at a place, or ``only`` one of them: the group, its differences, and how many leaves it
+        has.
+        """
         pair = self._pairs[index]
         left = self._expected.groups(rank, pair.expected)
         right = self._observed.groups(rank, pair.observed)
-        for group in Group:
+        for group in Group if only is None else (only,):
             if left.get(group) == right.get(group) or not pair.covers(group):
                 continue
             if group in left and group in right:

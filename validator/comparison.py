@@ -115,21 +115,19 @@ class Spread:
 class Comparison:
     """What a comparison found.
 
-    ``differences`` lists the first of what is not waived, by moment, rank, group, leaf; ``spread`` counts all of it.
+    ``first`` is the divergence: at the first moment with a difference that is not waived, what is nearest to the cause
+    (``trajectory/causality.py``). ``differences`` lists the first of what is not waived, by moment, rank, group, leaf;
+    ``spread`` counts all of it.
     ``waived`` has the findings of each waiver. ``refused`` is a sentence where the two cannot be compared.
     """
 
     differences: tuple[Divergence, ...] = ()
+    first: Divergence | None = None
     spread: tuple[Spread, ...] = ()
     waived: Mapping[str, tuple[Divergence, ...]] = field(default_factory=dict)
     refused: str | None = None
     moments_compared: int = 0
     leaves_compared: int = 0
-
-    @property
-    def first(self) -> Divergence | None:
-        """The first divergence that is not waived."""
-        return self.differences[0] if self.differences else None
 
     @property
     def equal(self) -> bool:

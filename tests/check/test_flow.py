@@ -81,7 +81,7 @@ def test_two_launches_that_differ_are_nondeterministic(project: Project, golden:
         ({"lost_rng": True}, "setup:3", "model-parallel-rng"),
         ({"lost_optimizer": True}, "setup:3", "step"),
         ({"cpu_draw": True}, "entry:3", "cpu"),
-        ({"save_disturbs": True}, "step:4", "decoder.layers.0.weight"),
+        ({"save_disturbs": True}, "step:4", "step"),
     ],
 )
 def test_a_resume_that_differs_is_broken_right_where_it_begins(
