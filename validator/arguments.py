@@ -84,6 +84,11 @@ def _launching(sub: argparse.ArgumentParser) -> None:
         "--python", metavar="PATH", help="launch with this interpreter, or that of this environment's folder"
     )
     sub.add_argument("--megatron", metavar="PATH", help="put this Megatron-LM checkout in front")
+    sub.add_argument(
+        "--plugin",
+        metavar="FILE",
+        help="apply this Python file inside every launch: faults and instruments of your own",
+    )
     _image(sub)
     sub.add_argument("--slurm", action="store_true", help="launch through Slurm; the run's folder must be shared")
     sub.add_argument(

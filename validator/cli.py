@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from validator.check.launches import Launches
     from validator.check.place import Place
     from validator.check.run import MeasureOverhead, Order
+    from validator.execute.plugin import Plugin
     from validator.golden import GoldenStore
     from validator.pipeline import Pipeline, Requirement
 
@@ -312,6 +313,7 @@ def _order(options: argparse.Namespace) -> Order:
     from validator.check.run import Order
 
     revision = getattr(options, "base", None)
+    plugin = _plugin(options)
     pipeline = _pipeline(options)
     store = _store(options)
     changes = _pairs("--env", options.env)
@@ -331,7 +333,7 @@ def _order(options: argparse.Namespace) -> Order:
         pipeline=pipeline, out=out, goldens=store.root, changes=changes, python=options.python,
         megatron=Path(options.megatron) if options.megatron else None, keep_going=getattr(options, "keep_going", False),
         overhead=_requirement(options),
-        switches=_pairs("--switch", options.switch), base=base, place=_place(options),
+        switches=_pairs("--switch", options.switch), base=base, place=_place(options), plugin=plugin,
     )  # fmt: skip
 
 
@@ -340,6 +342,12 @@ def _requirement(options: argparse.Namespace) -> Requirement | None:
 
     chosen = getattr(options, "requirement", None)
     return None if chosen is None else Requirement(chosen)
+
+
+def _plugin(options: argparse.Namespace) -> Plugin | None:
+    from validator.execute.plugin import Plugin
+
+    return None if options.plugin is None else Plugin.read(Path(options.plugin))
 
 
 def _place(options: argparse.Namespace) -> Place:

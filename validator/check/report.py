@@ -69,6 +69,8 @@ def command_line(order: Order) -> str:
     if order.megatron is not None:
         words += ["--megatron", str(order.megatron)]
     words += order.place.words
+    if order.plugin is not None:
+        words += ["--plugin", str(order.plugin.file)]
     if order.keep_going:
         words.append("--keep-going")
     if order.overhead is not None:

@@ -24,6 +24,7 @@ from validator.environment import Environment, hardware_class
 from validator.errors import LaunchError, TrajectoryError, UsageError
 from validator.execute.kit import surround
 from validator.execute.launch import Executor
+from validator.execute.plugin import Plugin
 from validator.golden import Golden, GoldenStore
 from validator.pipeline import Gate, Pipeline, Requirement
 from validator.report.model import GateReport, Outcome
@@ -54,6 +55,7 @@ class Order:
     base: Base | None = None
     place: Place = field(default_factory=Place)
     overhead: Requirement | None = None
+    plugin: Plugin | None = None
 
     @property
     def requirements(self) -> Mapping[Gate, Requirement]:
@@ -70,7 +72,8 @@ class Order:
     def stamps(self) -> tuple[str, ...]:
         """Why this run can be neither approved nor published; empty where nothing was changed."""
         switched = tuple(f"switch {name}={value}" for name, value in self.switches.items())
-        return tuple(f"--env {name}={value}" for name, value in self.changes.items()) + switched
+        plugged = () if self.plugin is None else (self.plugin.stamp,)
+        return (*(f"--env {name}={value}" for name, value in self.changes.items()), *switched, *plugged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +113,13 @@ def prepare(order: Order, executor: Executor, progress: Progress, base: Executor
     interpreter = executor.find_interpreter(order.python, order.megatron)
     try:
         order.out.mkdir(parents=True, exist_ok=True)
-        surroundings = surround(order.out / "kit", interpreter, order.megatron, variables, order.changes)
+        surroundings = surround(order.out / "kit", interpreter, order.megatron, variables, order.changes, order.plugin)
         base_surroundings = surroundings
         if base is not None:
             python = base.find_interpreter(order.python, order.megatron)
-            base_surroundings = surround(order.out / "base-kit", python, order.megatron, variables, order.changes)
+            base_surroundings = surround(
+                order.out / "base-kit", python, order.megatron, variables, order.changes, order.plugin
+            )
     except OSError as error:
         raise LaunchError(f"{order.out} cannot be written ({error.strerror}); change --out or free space.") from error
     chain = _chain(order.pipeline)

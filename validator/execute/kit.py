@@ -14,6 +14,7 @@ import validator
 from validator.errors import UsageError
 from validator.execute.interpreter import Interpreter
 from validator.execute.launch import Surroundings
+from validator.execute.plugin import Plugin
 
 #: Variables of the caller that a launch may see: they say where things are, not how to compute.
 PASSED_ON = (
@@ -48,8 +49,10 @@ def surround(
     megatron: Path | None,
     variables: Mapping[str, str],
     changes: Mapping[str, str],
+    plugin: Plugin | None = None,
 ) -> Surroundings:
-    """Where the launches of one check run: the pipeline's ``variables`` with the ``--env`` ``changes`` applied.
+    """Where the launches of one check run: the pipeline's ``variables`` with the ``--env`` ``changes`` applied, and the
+    ``plugin`` in reach.
 
     Raises ``UsageError`` for a variable that the product owns and for a ``--megatron`` that holds no Megatron.
     """
@@ -64,7 +67,10 @@ def surround(
             raise UsageError(
                 f"{megatron} has no folder megatron/core; --megatron takes the root of a Megatron-LM checkout."
             )
-    return Surroundings(interpreter.path, build_kit(directory, interpreter), megatron, {**variables, **changes})
+    kit = build_kit(directory, interpreter)
+    if plugin is not None:
+        plugin.put_into(kit)
+    return Surroundings(interpreter.path, kit, megatron, {**variables, **changes})
 
 
 def launch_environment(surroundings: Surroundings, caller: Mapping[str, str] = os.environ) -> dict[str, str]:
