@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
+import validator
+from validator.execute.plugin import FOLDER as PLUGIN_FOLDER
 from validator.execute.request import LaunchRequest
 
 _SPECS = {
@@ -36,7 +40,18 @@ def run(request: LaunchRequest) -> None:
         _record(request, args)
     elif request.measure is not None:
         _measure(request, args)
-    megatron_internals.pretrain(args, data.datasets_provider, step.forward_step)
+    with _plugged(request, args):
+        megatron_internals.pretrain(args, data.datasets_provider, step.forward_step)
+
+
+def _plugged(request: LaunchRequest, args: Any) -> AbstractContextManager[None]:
+    """The kit's plugin, installed; nothing where there is none."""
+    files = sorted((Path(str(validator.__file__)).parent.parent / PLUGIN_FOLDER).glob("*"))
+    if not files:
+        return nullcontext()
+    from validator.workload import plugins
+
+    return plugins.applied(files[0], request, args)
 
 
 def prepare_device(device: str | None) -> Any:
