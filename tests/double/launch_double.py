@@ -273,11 +273,12 @@ class Rank:
             time.sleep(0.3)
 
     def ending(self, whole: State, metrics: dict) -> dict:
-        from validator.trajectory.leaves import KNOWN_ANSWERS, leaf_digest
+        from validator.trajectory.known_answers import KNOWN_ANSWERS
+        from validator.trajectory.leaves import leaf_digest
 
         answers = {
             key.name: "00" * 16 if self.faults.get("wrong_answers") else leaf_digest(key, content).hex()
-            for key, content, _ in KNOWN_ANSWERS
+            for key, content, *_ in KNOWN_ANSWERS
         }
         return {
             "known_answers": answers,

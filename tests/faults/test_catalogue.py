@@ -8,7 +8,7 @@ import pytest
 
 from validator.errors import LaunchError
 from validator.faults import CATALOGUE, install
-from validator.trajectory.leaves import check_known_answers, expected_answers
+from validator.trajectory.known_answers import check_known_answers, expected_answers
 from validator.workload.digests import Digester
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from validator.comparison import Comparison, Divergence
 from validator.trajectory.groups import PERSISTENT_GROUPS, Group, Moment, Phase
-from validator.trajectory.leaves import LeafKey, LeafTable, leaf_digest
+from validator.trajectory.leaves import XXH3, Algorithm, LeafKey, LeafTable, leaf_digest
 from validator.trajectory.metrics import Metric
 from validator.trajectory.reader import Trajectory
 from validator.trajectory.record import GroupRecord
@@ -47,6 +47,7 @@ class Launch:
         else {}
     )
     ended: bool = True
+    algorithm: Algorithm = XXH3
 
     def key(self, name: str) -> LeafKey:
         return LeafKey(name, "float32", (4,))
@@ -63,12 +64,14 @@ class Launch:
             names = self.names(rank, moment, group)
             if names:
                 keys = tuple(map(self.key, names))
-                digests = (leaf_digest(key, self.content(rank, moment, group, key.name)) for key in keys)
+                digests = (
+                    leaf_digest(key, self.content(rank, moment, group, key.name), self.algorithm) for key in keys
+                )
                 records[group] = GroupRecord(LeafTable(keys), b"".join(digests))
         return records
 
     def write_rank(self, directory: Path, rank: int, world_size: int | None = None) -> None:
-        with RankWriter(directory, rank, world_size or self.ranks) as writer:
+        with RankWriter(directory, rank, world_size or self.ranks, self.algorithm) as writer:
             for moment in self.moments:
                 writer.append(moment, self.groups(rank, moment), self.metrics(rank, moment))
             if self.ended:

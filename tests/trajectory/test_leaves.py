@@ -9,12 +9,13 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
+from validator.trajectory.known_answers import KNOWN_ANSWERS, check_known_answers, expected_answers
 from validator.trajectory.leaves import (
-    KNOWN_ANSWERS,
+    ALGORITHMS,
+    MIXSUM,
+    Algorithm,
     LeafKey,
     LeafTable,
-    check_known_answers,
-    expected_answers,
     fold_group,
     fold_named,
     leaf_digest,
@@ -23,12 +24,18 @@ from validator.trajectory.leaves import (
 KEY = LeafKey("weight", "float32", (2, 4))
 
 
-def test_the_digest_reproduces_the_known_answers() -> None:
-    assert check_known_answers() == expected_answers()
+@pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=lambda algorithm: algorithm.name)
+def test_the_digest_reproduces_the_known_answers(algorithm: Algorithm) -> None:
+    answers = check_known_answers(lambda key, content: leaf_digest(key, content, algorithm))
+    assert answers == expected_answers(algorithm)
+
+
+def test_the_algorithms_have_no_answer_in_common() -> None:
+    assert not set(expected_answers().values()) & set(expected_answers(MIXSUM).values())
 
 
 def test_known_answers_cover_every_path_of_the_hash() -> None:
-    lengths = [len(content) for _, content, _ in KNOWN_ANSWERS]
+    lengths = [len(content) for _, content, *_ in KNOWN_ANSWERS]
     for low, high in [(0, 0), (1, 3), (4, 8), (9, 16), (17, 128), (129, 240), (241, 1024), (1025, 10**9)]:
         assert any(low <= length <= high for length in lengths), (low, high)
     assert len(set(expected_answers().values())) == len(KNOWN_ANSWERS)

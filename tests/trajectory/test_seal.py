@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ from hypothesis import strategies as st
 
 from tests.trajectory.synthetic import Launch, files_up_to, moments
 from validator.errors import TrajectoryError
+from validator.trajectory import mixsum
 from validator.trajectory.groups import Group, Moment
-from validator.trajectory.leaves import fold_named
+from validator.trajectory.leaves import MIXSUM, fold_named
+from validator.trajectory.reader import Trajectory
 from validator.trajectory.record import GroupRecord
 from validator.trajectory.seal import seal
 from validator.trajectory.verify import verify_rank
@@ -183,7 +186,7 @@ def test_a_writer_that_folds_wrongly_is_found_though_its_seals_fit(
 ) -> None:
     constants = {
         "fold_named": lambda _children: bytes(16),
-        "metric_record": lambda _metrics, table: GroupRecord(table, bytes(16 * len(table))),
+        "metric_record": lambda _metrics, table, _algorithm: GroupRecord(table, bytes(16 * len(table))),
     }
     monkeypatch.setattr(f"validator.trajectory.writer.{function}", constants[function])
     Launch(ranks=1).write(tmp_path)
@@ -228,6 +231,21 @@ def test_a_rank_of_another_launch_is_foreign(tmp_path: Path) -> None:
     Launch().write_rank(tmp_path, 1, world_size=4)
     with pytest.raises(TrajectoryError, match="foreign.*4 ranks.*2"):
         seal(tmp_path, {}, {})
+
+
+def test_a_rank_with_another_digest_is_foreign(tmp_path: Path) -> None:
+    Launch().write_rank(tmp_path, 0)
+    Launch(algorithm=MIXSUM).write_rank(tmp_path, 1)
+    with pytest.raises(TrajectoryError, match="rank-00001.*foreign.*mixsum-128/1.*other ranks.*xxh3-128/1"):
+        seal(tmp_path, {}, {})
+
+
+def test_a_launch_on_a_gpu_seals_reads_and_verifies_with_its_own_digest(tmp_path: Path) -> None:
+    trajectory = Launch(algorithm=MIXSUM).seal(tmp_path)
+    assert (trajectory.algorithm, trajectory.complete) == ("mixsum-128/1", True)
+    record = Trajectory.open(tmp_path).leaves(1, Moment(2), Group.METRICS)
+    loss = record.table.keys[0]
+    assert record.leaf(0) == mixsum.digest(struct.pack("<d", 6.0), loss.seed)
 
 
 def test_missing_leaves_are_truncated(tmp_path: Path) -> None:

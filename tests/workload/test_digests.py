@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from validator.errors import LaunchError
 from validator.trajectory.groups import Group
-from validator.trajectory.leaves import KNOWN_ANSWERS, LeafKey, check_known_answers, expected_answers
+from validator.trajectory.known_answers import KNOWN_ANSWERS, check_known_answers, expected_answers
+from validator.trajectory.leaves import LeafKey
 from validator.workload.digests import Digester, content_of, plain_torch
 from validator.workload.state import Leaf, number
 
@@ -188,7 +189,7 @@ def test_covered_names_are_those_of_the_last_record() -> None:
 def test_the_known_answers_hold_for_the_digest_in_use_and_for_tensors() -> None:
     digester = Digester()
     assert check_known_answers(digester.answer) == expected_answers()
-    for key, content, answer in KNOWN_ANSWERS:
+    for key, content, answer, _ in KNOWN_ANSWERS:
         if key.dtype in DTYPES and not key.shard:
             tensor = torch.frombuffer(bytearray(content), dtype=DTYPES[key.dtype]).view(key.shape)
             record = Digester().record(Group.PARAMETERS, [Leaf(key.name, tensor, key.shard)])

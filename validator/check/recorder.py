@@ -11,7 +11,8 @@ from typing import Any
 
 from validator.execute.request import LaunchRequest
 from validator.trajectory.groups import PERSISTENT_GROUPS, Group, Moment, Phase
-from validator.trajectory.leaves import KNOWN_ANSWERS
+from validator.trajectory.known_answers import expected_answers
+from validator.trajectory.leaves import ALGORITHMS
 from validator.trajectory.reader import Trajectory
 
 #: Groups that every rank has at every step, whatever the layout.
@@ -66,7 +67,7 @@ def prove(trajectory: Trajectory, samples: int, sample_problems: Sequence[str]) 
         problems.append("not every rank wrote an end record with the same moments")
     answers = flips = leaves = 0
     for rank, ending in trajectory.endings.items():
-        problems += [f"rank {rank}: {problem}" for problem in _wrong_answers(ending)]
+        problems += [f"rank {rank}: {problem}" for problem in _wrong_answers(ending, trajectory.algorithm)]
         problems += [f"rank {rank}: {problem}" for problem in _uncovered(ending)]
         problems += [f"rank {rank}: {problem}" for problem in _missing_groups(trajectory, rank, ending)]
         problems += [f"rank {rank}: {problem}" for problem in _unseen_flips(trajectory, rank, ending)]
@@ -114,12 +115,12 @@ def unexercised(trajectory: Trajectory) -> tuple[str, ...]:
     )
 
 
-def _wrong_answers(ending: Mapping[str, Any]) -> Iterator[str]:
+def _wrong_answers(ending: Mapping[str, Any], algorithm: str) -> Iterator[str]:
     told = _mapping(ending, "known_answers")
-    for key, _, expected in KNOWN_ANSWERS:
-        found = told.get(key.name)
+    for name, expected in expected_answers(ALGORITHMS[algorithm]).items():
+        found = told.get(name)
         if found != expected:
-            yield f"the known answer {key.name!r} came out as {found}, and {expected} is right"
+            yield f"the known answer {name!r} came out as {found}, and {expected} is right"
 
 
 def _uncovered(ending: Mapping[str, Any]) -> Iterator[str]:

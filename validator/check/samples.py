@@ -15,7 +15,7 @@ from pathlib import Path
 from validator.errors import TrajectoryError
 from validator.execute.request import LaunchRequest, Sample
 from validator.trajectory.groups import PERSISTENT_GROUPS, Group, Moment, Phase
-from validator.trajectory.leaves import LeafKey, leaf_digest
+from validator.trajectory.leaves import ALGORITHMS, LeafKey, leaf_digest
 from validator.trajectory.reader import Trajectory
 
 #: Leaves asked for in each launch: at 8, a recorder blind to half of what it should see stays unseen once in 256
@@ -81,7 +81,7 @@ def _examine(trajectory: Trajectory, stem: Path, sample: Sample, moment: Moment,
     size = expected_bytes(key)
     if size is not None and size != len(content):
         return f"{key.name} is {len(content)} bytes, and its dtype and shape say {size}"
-    if leaf_digest(key, content) != record.leaf(index):
+    if leaf_digest(key, content, ALGORITHMS[trajectory.algorithm]) != record.leaf(index):
         return f"the digest recorded for {key.name} is not that of its bytes"
     return None
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from validator.trajectory.groups import Group, Moment
 from validator.trajectory.layout import RANK_SCHEMA, VERSION
-from validator.trajectory.leaves import ALGORITHM, LeafKey, LeafTable
+from validator.trajectory.leaves import XXH3, Algorithm, LeafKey, LeafTable
 from validator.trajectory.metrics import Metric
 
 #: ``,"seal":"<32 hex digits>"}`` and the newline: the only bytes of a closing line that its seal does not cover.
@@ -26,10 +26,10 @@ def encode(value: Mapping[str, Any]) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def header_line(rank: int, world_size: int) -> str:
+def header_line(rank: int, world_size: int, algorithm: Algorithm = XXH3) -> str:
     """The first line of a rank's text file."""
     return encode(
-        {"schema": RANK_SCHEMA, "version": VERSION, "algorithm": ALGORITHM, "rank": rank, "world_size": world_size}
+        {"schema": RANK_SCHEMA, "version": VERSION, "algorithm": algorithm.name, "rank": rank, "world_size": world_size}
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from validator.trajectory.leaves import DIGEST_BYTES, LeafKey, LeafTable, fold_group, leaf_digest
+from validator.trajectory.leaves import DIGEST_BYTES, XXH3, Algorithm, LeafKey, LeafTable, fold_group
 from validator.trajectory.metrics import Metric
 
 
@@ -35,10 +35,10 @@ class GroupRecord:
         return self.digests[index * DIGEST_BYTES : (index + 1) * DIGEST_BYTES]
 
 
-def metric_record(metrics: Mapping[str, Metric], table: LeafTable) -> GroupRecord:
+def metric_record(metrics: Mapping[str, Metric], table: LeafTable, algorithm: Algorithm = XXH3) -> GroupRecord:
     """The ``metrics`` group: one leaf a metric, over the little-endian bytes of its bits; ``table`` is its table."""
     contents = (bytes.fromhex(metric.bits)[::-1] for metric in metrics.values())
-    return GroupRecord(table, b"".join(map(leaf_digest, table.keys, contents)))
+    return GroupRecord(table, b"".join(map(algorithm.hash, contents, (key.seed for key in table.keys))))
 
 
 def metric_table(metrics: Mapping[str, Metric]) -> LeafTable:

@@ -16,7 +16,7 @@ from typing import Any
 from validator.errors import TrajectoryError
 from validator.trajectory.groups import Group, Moment
 from validator.trajectory.layout import RANK_SCHEMA, VERSION
-from validator.trajectory.leaves import ALGORITHM, DIGEST_BYTES, LeafTable
+from validator.trajectory.leaves import ALGORITHMS, DIGEST_BYTES, Algorithm, LeafTable
 from validator.trajectory.lines import parse_key
 from validator.trajectory.metrics import Metric
 
@@ -83,6 +83,7 @@ class RankScanner:
     name: str
     rank: int
     world_size: int | None = None
+    algorithm: Algorithm | None = None
     tables: list[PlacedTable] = field(default_factory=list)
     end: End | None = None
     header_bytes: int = 0
@@ -141,9 +142,11 @@ class RankScanner:
                 f"{self.name} has version {fields['version']}, this validator reads version {VERSION}; "
                 "read it with the validator that wrote it"
             )
-        if fields["algorithm"] != ALGORITHM:
+        self.algorithm = ALGORITHMS.get(fields["algorithm"])
+        if self.algorithm is None:
+            known = " and ".join(map(repr, ALGORITHMS))
             raise TrajectoryError(
-                f"{self.name} is foreign: its digests are {fields['algorithm']!r}, this validator makes {ALGORITHM!r}"
+                f"{self.name} is foreign: its digests are {fields['algorithm']!r}, this validator knows {known}"
             )
         if fields["rank"] != self.rank:
             raise TrajectoryError(f"{self.name} is foreign: its header says rank {fields['rank']}")

@@ -15,7 +15,7 @@ from validator.errors import TrajectoryError
 from validator.trajectory import lines
 from validator.trajectory.groups import Group, Moment
 from validator.trajectory.layout import ENVIRONMENT, SUMMARY, TREE, leaves_name, present_ranks, text_name
-from validator.trajectory.leaves import LeafTable, fold_named, fold_ranks
+from validator.trajectory.leaves import Algorithm, LeafTable, fold_named, fold_ranks
 from validator.trajectory.reader import Trajectory
 from validator.trajectory.summary import file_fact, write_atomically, write_summary
 from validator.trajectory.tree import ABSENT, GROUP_ROW, RANK_ROW, ROW_BYTES, TABLE_ROW, Rows, digest_words
@@ -56,6 +56,7 @@ class _Build:
         self.moments: list[tuple[Moment, ...]] = []
         self.ended: list[bool] = []
         self.world_size: int | None = None
+        self.algorithm: Algorithm | None = None
         self.leaf_counts: dict[Moment, int] = {}
         self.groups: set[Group] = set()
         self._tables: dict[bytes, int] = {}
@@ -70,9 +71,15 @@ class _Build:
                 f"{text_name(rank.rank)} is foreign: it is of a launch of {rank.world_size} ranks, "
                 f"the others are of one of {self.world_size}"
             )
+        if self.algorithm not in (None, rank.algorithm):
+            names = [algorithm.name for algorithm in (rank.algorithm, self.algorithm) if algorithm is not None]
+            raise TrajectoryError(
+                f"{text_name(rank.rank)} is foreign: its digests are {names[0]!r}, those of other ranks {names[-1]!r}"
+            )
         if rank.rank >= rank.world_size:
             raise TrajectoryError(f"{text_name(rank.rank)} is foreign: its launch had {rank.world_size} ranks")
         self.world_size = rank.world_size
+        self.algorithm = rank.algorithm
         self.ranks.append(rank.rank)
         self.ended.append(rank.end is not None)
         moments = tuple(each.moment for each in rank.moments)
@@ -136,7 +143,7 @@ class _Build:
 
 
 def _finish(directory: Path, build: _Build, header: Mapping[str, Any], environment: Mapping[str, Any]) -> None:
-    if build.world_size is None:
+    if build.world_size is None or build.algorithm is None:
         raise TrajectoryError(f"{directory} holds no rank file with a header; no rank of the launch came to record")
     moments = build.common_moments
     groups = [group for group in _GROUPS if group in build.groups]
@@ -169,4 +176,5 @@ def _finish(directory: Path, build: _Build, header: Mapping[str, Any], environme
             "tables": len(build.table_rows),
             "files": {name: file_fact(directory / name) for name in files},
         },
+        build.algorithm,
     )

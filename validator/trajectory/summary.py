@@ -14,7 +14,7 @@ from typing import Any
 
 from validator.errors import TrajectoryError
 from validator.trajectory.layout import SUMMARY, TRAJECTORY_SCHEMA, VERSION
-from validator.trajectory.leaves import ALGORITHM
+from validator.trajectory.leaves import ALGORITHMS, XXH3, Algorithm
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -27,9 +27,9 @@ def write_atomically(path: Path, data: bytes) -> None:
     temporary.replace(path)
 
 
-def write_summary(directory: Path, fields: Mapping[str, Any]) -> None:
+def write_summary(directory: Path, fields: Mapping[str, Any], algorithm: Algorithm = XXH3) -> None:
     """Write ``trajectory.json``: schema, version and algorithm, then ``fields``, then the digest over all of it."""
-    head = {"schema": TRAJECTORY_SCHEMA, "version": VERSION, "algorithm": ALGORITHM}
+    head = {"schema": TRAJECTORY_SCHEMA, "version": VERSION, "algorithm": algorithm.name}
     text = json.dumps({**head, **fields}, indent=1, ensure_ascii=False, allow_nan=False).removesuffix("\n}").encode()
     write_atomically(directory / SUMMARY, text + _closing(text))
 
@@ -52,6 +52,11 @@ def read_summary(directory: Path) -> Mapping[str, Any]:
     if fields.get("version") != VERSION:
         raise TrajectoryError(
             f"{path} has version {fields.get('version')!r}, this validator reads version {VERSION}; "
+            "read it with the validator that wrote it"
+        )
+    if fields.get("algorithm") not in ALGORITHMS:
+        raise TrajectoryError(
+            f"{path} has digests of {fields.get('algorithm')!r}, this validator knows {' and '.join(ALGORITHMS)}; "
             "read it with the validator that wrote it"
         )
     at = content.rfind(b',\n "digest": "')

@@ -10,7 +10,7 @@ import xxhash
 from validator.errors import TrajectoryError
 from validator.trajectory.groups import Group
 from validator.trajectory.layout import leaves_name, text_name
-from validator.trajectory.leaves import DIGEST_BYTES, LeafTable, fold_group, fold_named
+from validator.trajectory.leaves import DIGEST_BYTES, Algorithm, LeafTable, fold_group, fold_named
 from validator.trajectory.lines import SEAL_SUFFIX_BYTES
 from validator.trajectory.record import metric_record
 from validator.trajectory.scan import End, PlacedTable, RankMoment, RankScanner
@@ -18,10 +18,14 @@ from validator.trajectory.scan import End, PlacedTable, RankMoment, RankScanner
 
 @dataclass(frozen=True, slots=True)
 class VerifiedRank:
-    """What a rank's files hold, verified. ``world_size`` is ``None`` where the rank died before it wrote its header."""
+    """What a rank's files hold, verified.
+
+    ``world_size`` and ``algorithm`` are ``None`` where the rank died before it wrote its header.
+    """
 
     rank: int
     world_size: int | None
+    algorithm: Algorithm | None
     moments: tuple[RankMoment, ...]
     tables: tuple[PlacedTable, ...]
     end: End | None
@@ -52,10 +56,10 @@ def verify_rank(directory: Path, rank: int) -> VerifiedRank:
         chain.update(text[moment.at : moment.closing])
         chain.update(content)
         _check_seal(text_path, chain, text[moment.closing : moment.end], moment.seal)
-        _check_folds(text_path, moment, tables, content)
+        _check_folds(text_path, moment, tables, content, scanner.algorithm)
     if scanner.end is not None:
         _check_seal(text_path, chain, text[scanner.end.at :], scanner.end.seal)
-    return VerifiedRank(rank, scanner.world_size, moments, tuple(scanner.tables), scanner.end)
+    return VerifiedRank(rank, scanner.world_size, scanner.algorithm, moments, tuple(scanner.tables), scanner.end)
 
 
 def _check_length(path: Path, size: int, moments: tuple[RankMoment, ...], end: End | None) -> None:
@@ -77,15 +81,20 @@ def _check_seal(path: Path, chain: xxhash.xxh3_128, line: bytes, seal: str) -> N
     chain.update(line[-SEAL_SUFFIX_BYTES:])
 
 
-def _check_folds(path: Path, moment: RankMoment, tables: list[LeafTable], content: bytes) -> None:
+def _check_folds(
+    path: Path, moment: RankMoment, tables: list[LeafTable], content: bytes, algorithm: Algorithm | None
+) -> None:
     """The chain finds edits; this finds a writer that folded wrongly."""
+    assert algorithm is not None, "a moment comes after its file's header"
     for group, entry in moment.groups.items():
         start = entry.at - moment.leaves_at
         digests = content[start : start + entry.leaves * DIGEST_BYTES]
         if fold_group(tables[entry.table], digests) != entry.digest:
             raise TrajectoryError(f"{path} was edited: group {group} at {moment.moment} does not fold from its leaves")
-        if group is Group.METRICS and metric_record(moment.metrics, tables[entry.table]).digests != digests:
-            raise TrajectoryError(f"{path} was edited: the metrics at {moment.moment} are not those of its leaves")
+        if group is Group.METRICS:
+            metrics = metric_record(moment.metrics, tables[entry.table], algorithm)
+            if metrics.digests != digests:
+                raise TrajectoryError(f"{path} was edited: the metrics at {moment.moment} are not those of its leaves")
     if fold_named((group, entry.digest) for group, entry in moment.groups.items()) != moment.digest:
         raise TrajectoryError(f"{path} was edited: {moment.moment} does not fold from its groups")
     if moment.metrics and Group.METRICS not in moment.groups:

@@ -18,23 +18,24 @@ from validator.errors import TrajectoryError
 from validator.trajectory import lines
 from validator.trajectory.groups import Group, Moment
 from validator.trajectory.layout import leaves_name, text_name
-from validator.trajectory.leaves import LeafTable, fold_named
+from validator.trajectory.leaves import XXH3, Algorithm, LeafTable, fold_named
 from validator.trajectory.metrics import Metric
 from validator.trajectory.record import GroupRecord, metric_record, metric_table
 
 
 class RankWriter:
-    """Writes one rank's files as the run goes.
+    """Writes one rank's files as the run goes. ``algorithm`` is that of the leaf digests it is given.
 
     Creates ``rank-00000.jsonl`` and ``rank-00000.leaves`` in ``directory``; ``TrajectoryError`` where they exist.
     """
 
-    def __init__(self, directory: Path, rank: int, world_size: int) -> None:
+    def __init__(self, directory: Path, rank: int, world_size: int, algorithm: Algorithm = XXH3) -> None:
         if not 0 <= rank < world_size:
             raise ValueError(f"rank {rank} of {world_size}; ranks count from 0")
         directory.mkdir(parents=True, exist_ok=True)
         self._leaves = _create(directory / leaves_name(rank))
         self._text = _create(directory / text_name(rank))
+        self._algorithm = algorithm
         self._chain = xxhash.xxh3_128()
         self._tables: dict[LeafTable, int] = {}
         # Hashing a table costs more than all else here; a table that was seen as this very object is not hashed again.
@@ -45,7 +46,7 @@ class RankWriter:
         self._last: Moment | None = None
         self._moments = 0
         self._open = True
-        header = lines.header_line(rank, world_size).encode()
+        header = lines.header_line(rank, world_size, algorithm).encode()
         self._chain.update(header)
         self._put(self._text, header)
 
@@ -65,7 +66,7 @@ class RankWriter:
             table = self._metric_tables.get(shape)
             if table is None:
                 table = self._metric_tables[shape] = metric_table(metrics)
-            records[Group.METRICS] = metric_record(metrics, table)
+            records[Group.METRICS] = metric_record(metrics, table, self._algorithm)
 
         text: list[str] = []
         group_lines: list[str] = []

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from validator.errors import LaunchError
 from validator.trajectory.groups import Group
-from validator.trajectory.leaves import LeafKey, LeafTable, hash_content
+from validator.trajectory.leaves import XXH3, LeafKey, LeafTable
 from validator.trajectory.record import GroupRecord
 from validator.workload.state import Leaf
 
@@ -62,7 +62,7 @@ class Digester:
     """
 
     def __init__(self) -> None:
-        self.hash: Callable[[Any, int], bytes] = hash_content
+        self.hash: Callable[[Any, int], bytes] = XXH3.hash
         self._keys: dict[Group, dict[str, tuple[Any, Any, str, LeafKey]]] = {group: {} for group in Group}
         self._views: dict[Group, dict[str, _View]] = {group: {} for group in _STATIONARY}
         self._tables: dict[Group, LeafTable] = {}

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from validator.execute.request import LaunchRequest
 from validator.trajectory.groups import PERSISTENT_GROUPS, Group, Moment, Phase
-from validator.trajectory.leaves import check_known_answers
+from validator.trajectory.known_answers import check_known_answers
 from validator.trajectory.metrics import Metric
 from validator.trajectory.record import GroupRecord, metric_record, metric_table
 from validator.trajectory.writer import RankWriter
