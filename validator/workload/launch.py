@@ -109,6 +109,10 @@ def _record(request: LaunchRequest, args: Any) -> None:
         # Once the model is built, every package that takes part is loaded.
         megatron_internals.observe_training(megatron_internals.Hooks(on_setup=lambda *_: claims.write(request, args)))
     megatron_internals.observe_checkpoints(recorder.on_save)
+    if request.trace is not None:  # before what changes anything, and within it
+        from validator.workload import trace
+
+        trace.install(request, rank)
     if fault := request.switches.get("fault"):
         from validator import faults
 
