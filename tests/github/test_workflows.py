@@ -7,143 +7,15 @@ installed offline and launched as a real one would be.
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
-import tomllib
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.github import wheels
-from tests.github.double.server import APP
-from tests.github.hub import NAME, Hub
-from tests.github.runner import Actions
-from tests.repository import Repo
+from tests.github.team import ROOT, TINY, Team
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(500)]
-
-ROOT = Path(__file__).parents[2]
-PRODUCT = "tools/validator"
-TINY = "validator / tiny"
-
-NUMERICS = {"diverge": {"step": 4, "group": "parameters", "leaf": "embedding.weight"}}
-
-
-@pytest.fixture(scope="session")
-def hosted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A hosted machine's Python, and the wheels that its index has."""
-    folder = tmp_path_factory.mktemp("hosted")
-    links = folder / "links"
-    links.mkdir()
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    needed = [*project["dependencies"], *project["optional-dependencies"]["github"], "hatchling", "cryptography"]
-    wheels.repacked(links, [re.split(r"[<>=\[ ]", name, maxsplit=1)[0] for name in needed])
-    wheels.torch(links, "2.14.1")
-    wheels.torch(links, "2.14.2")
-    wheels.torch(links, "2.15.0", **NUMERICS)
-    subprocess.run([sys.executable, "-m", "venv", str(folder / "python")], check=True)
-    return folder / "python" / "bin", links
-
-
-@pytest.fixture(scope="session")
-def product(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A repository of the validator as it is here, and its commit."""
-    folder = tmp_path_factory.mktemp("product") / "validator"
-    folder.mkdir()
-    for name in ("validator", "scripts"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "constraints.txt", "README.md"):
-        shutil.copy(ROOT / name, folder / name)
-    repo = Repo.create(folder)
-    return folder, repo.commit("the validator")
-
-
-@dataclass
-class Team:
-    """A team's repository with workflows."""
-
-    hub: Hub
-    product: str
-    key: str
-    runs: list[Actions] = field(default_factory=list)
-    approve: Callable[[str], bool] = lambda environment: True
-
-    @property
-    def repo(self) -> Repo:
-        return self.hub.repo
-
-    def change(self, message: str, **files: str) -> str:
-        for path, text in files.items():
-            self.repo.write(path, text)
-        return self.repo.commit(message)
-
-    def pins(self, version: str) -> str:
-        """Commit a bump of the pinned version."""
-        return self.change(f"torch {version}", **{"constraints.txt": f"torch=={version}\n"})
-
-    def run(self, workflow: str, event_name: str, event: dict[str, Any], **inputs: Any) -> Actions:
-        folder = self.hub.project.folder.parent / f"run-{len(self.runs)}"
-        folder.mkdir()
-        event["repository"] = {"default_branch": "main"}
-        main = self.repo.git("rev-parse", "main")
-        github = {
-            "event": event, "event_name": event_name, "repository": NAME, "run_id": len(self.runs) + 1, "token": "read",
-            "actor": "Ann", "server_url": "https://github.example", "ref": "refs/heads/main", "sha": main,
-        }  # fmt: skip
-        actions = Actions(
-            ROOT / ".github" / "workflows" / f"{workflow}.yml", self.hub.project.folder.parent / "github", folder,
-            github, {"product": PRODUCT, "product-commit": self.product, **inputs},
-            {"VALIDATOR_APP_KEY": self.key}, {"VALIDATOR_APP_ID": str(APP)}, self.approve,
-        )  # fmt: skip
-        self.runs.append(actions)
-        return actions
-
-    def check(self, pull: dict[str, Any]) -> tuple[str, Actions]:
-        """check.yml for the pull request as it is now."""
-        pull = self.hub.double.state.pull(pull["number"])
-        actions = self.run("check", "pull_request", {"pull_request": pull})
-        return actions.run(), actions
-
-    def publish(self, pull: dict[str, Any], checked: Actions, conclusion: str) -> dict[str, dict[str, Any]]:
-        """publish.yml for that run; returns the newest check runs on the head."""
-        state = self.hub.double.state
-        state.artifacts.clear()
-        state.artifact_names.clear()
-        for folder in sorted(checked.artifacts.glob("validator-result-*")):
-            self.hub.upload(folder, folder.name)
-        head = pull["head"]
-        owner = head["repo"]["full_name"].partition("/")[0]
-        run = {
-            "id": len(self.runs), "run_attempt": 1, "event": "pull_request", "head_sha": head["sha"],
-            "head_branch": head["ref"], "head_repository": {"owner": {"login": owner}},
-            "conclusion": conclusion, "html_url": f"https://github.example/{NAME}/actions/runs/1",
-        }  # fmt: skip
-        actions = self.run("publish", "workflow_run", {"action": "completed", "workflow_run": run})
-        assert actions.run() == "success", actions.log()
-        assert self.hub.double.bad == []
-        found = reversed(state.runs_of(head["sha"], None))
-        return {each["name"]: each for each in found}
-
-
-@pytest.fixture
-def team(
-    hub: Hub, hosted: tuple[Path, Path], product: tuple[Path, str], app_key: tuple[str, str],
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
-) -> Team:  # fmt: skip
-    python, links = hosted
-    source, commit = product
-    bare = tmp_path / "github" / PRODUCT
-    subprocess.run(["git", "clone", "-q", "--bare", str(source), str(bare)], check=True)
-    for each in (bare, tmp_path / "github" / NAME):
-        subprocess.run(["git", "-C", str(each), "config", "uploadpack.allowAnySHA1InWant", "true"], check=True)
-    monkeypatch.setenv("PATH", f"{python}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(links))
-    return Team(hub, commit, app_key[0])
 
 
 def test_a_bump_that_keeps_the_bits_is_green(team: Team) -> None:
@@ -209,58 +81,6 @@ def test_a_change_of_numerics_cannot_loosen_its_own_check(team: Team) -> None:
     assert [(each["path"], each["start_line"]) for each in runs[TINY]["annotations"]] == [("constraints.txt", 1)]
     (comment,) = team.hub.comments
     assert "Policy changed here" in comment
-
-
-def test_a_failing_pull_request_is_rebaselined_and_main_passes_after_the_merge(team: Team) -> None:
-    team.pins("2.15.0")
-    pull = team.hub.pull()
-    result, actions = team.check(pull)
-    assert result == "failure"
-    runs = team.publish(pull, actions, result)
-    assert runs[TINY]["output"]["title"].startswith("changed")
-    old = team.hub.project.run("golden", "list").out.split()[2]
-
-    inputs = {
-        "pull-request": pull["number"],
-        "pipelines": "called",
-        "reason": "new kernel, see 7",
-        "accept-drift": True,
-    }
-    proposed = team.run("rebaseline", "workflow_dispatch", {}, **inputs)
-    assert proposed.run() == "success", proposed.log()
-    body = team.hub.comments[-1]
-    for words in (
-        "new kernel, see 7",
-        "Asked for by <code>Ann</code>",
-        "lm loss, old",
-        "lm loss, new",
-        "2.15.0",
-        "step 4",
-    ):
-        assert words in body, words
-    team.repo.git("fetch", "-q", "origin")
-    names = team.repo.git("diff", "--name-only", f"{pull['head']['sha']}...origin/change").splitlines()
-    assert names
-    assert all(name.startswith("golden/tiny/") for name in names), names
-
-    pull = team.hub.double.state.pull(pull["number"])
-    result, actions = team.check(pull)
-    assert result == "success", actions.log()
-    runs = team.publish(pull, actions, result)
-    assert runs[TINY]["output"]["title"].startswith("rebaselined")
-    assert runs["validator"]["conclusion"] == "success"
-
-    team.repo.git("checkout", "-q", "main")
-    team.repo.git("merge", "-q", "--ff-only", "origin/change")
-    team.repo.git("push", "-q", "origin", "main")
-    team.repo.git("checkout", "-q", "-b", "next")
-    team.change("words in the pins", **{"constraints.txt": "# pinned\ntorch==2.15.0\n"})
-    result, actions = team.check(team.hub.pull("next"))
-    assert result == "success", actions.log()
-    log = team.hub.project.run("golden", "log", "tiny").out
-    assert old in log
-    assert log.count("approved by") == 2
-    assert team.hub.project.run("golden", "verify").code == 0
 
 
 def test_nothing_of_a_fork_runs_before_the_approval_of_that_commit(team: Team) -> None:
