@@ -44,6 +44,7 @@ def publish(options: argparse.Namespace) -> int:
     _need_extra()
     from validator.github.errors import GitHubError
     from validator.github.publish import publish as do
+    from validator.github.supersede import cancel_older
 
     repository = connect(options)
     change = _change(options, repository)
@@ -56,6 +57,7 @@ def publish(options: argparse.Namespace) -> int:
             results += found
             kept = options.download
         lines = do(project_root(), repository, change, results, datetime.now(UTC).date(), refused)
+        lines += cancel_older(repository, change) if change.state == "queued" else []
     except GitHubError as error:
         raise GitHubError(f"{error} Results are kept in {kept}: run validator github publish again.") from error
     print("\n".join(lines))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from validator.report.model import Report, Verdict
 from validator.report.text import printable, shortened
@@ -10,7 +10,8 @@ from validator.report.words import MEANING
 
 SUCCESS, FAILURE, ACTION_REQUIRED = "success", "failure", "action_required"
 
-_CONCLUSIONS = {
+#: Of every other verdict it is a failure.
+CONCLUSIONS: Mapping[Verdict, str] = {
     Verdict.PASS: SUCCESS,
     Verdict.REBASELINED: SUCCESS,
     Verdict.NO_BASELINE: ACTION_REQUIRED,
@@ -24,7 +25,7 @@ _TITLE = 200
 
 def conclusion_of(report: Report) -> str:
     """A stamped run is no gating result, whatever it found."""
-    return FAILURE if report.stamps else _CONCLUSIONS.get(report.verdict, FAILURE)
+    return FAILURE if report.stamps else CONCLUSIONS.get(report.verdict, FAILURE)
 
 
 def title_of(report: Report) -> str:

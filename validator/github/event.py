@@ -13,7 +13,10 @@ from validator.errors import UsageError
 from validator.github.repository import Repository
 
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+_KEY = re.compile(r".* for ([0-9a-z]{20}-[1-9][0-9]{0,3})")
 _QUEUE = re.compile(r"gh-readonly-queue/.+-([0-9a-f]{40}([0-9a-f]{24})?)")
+
+MERGE_GROUP = "merge_group"
 
 #: State of a check run that goes with the action of a workflow_run event.
 STATES = {"requested": "queued", "in_progress": "in_progress", "completed": "completed"}
@@ -25,6 +28,7 @@ class Change:
 
     ``base`` is the commit that policy and goldens come from, ``pull`` the open pull request whose head it is now
     (``None``: there is none, or it has moved on). ``run`` and ``attempt`` name the run of the workflow (0: none).
+    ``event`` is what started it, on ``branch``. ``key`` is that of the service's job which it was dispatched for.
     """
 
     head: str
@@ -35,6 +39,10 @@ class Change:
     state: str
     conclusion: str
     url: str
+    event: str = ""
+    branch: str = ""
+    workflow: int = 0
+    key: str = ""
 
 
 def read_event(file: Path) -> Mapping[str, Any]:
@@ -58,8 +66,9 @@ def change_of(event: Mapping[str, Any], repository: Repository, default: str) ->
         raise UsageError("The event is no workflow_run with a commit; give --head and --base instead.")
     head = str(run["head_sha"])
     pull, base = _pull(run, repository, head)
-    queue = _QUEUE.fullmatch(str(run.get("head_branch") or ""))
-    if queue is not None and run.get("event") == "merge_group":
+    branch = str(run.get("head_branch") or "")
+    queue = _QUEUE.fullmatch(branch)
+    if queue is not None and run.get("event") == MERGE_GROUP:
         base = queue[1]
     return Change(
         head=head,
@@ -70,7 +79,21 @@ def change_of(event: Mapping[str, Any], repository: Repository, default: str) ->
         state=STATES.get(str(event.get("action")), "completed"),
         conclusion=str(run.get("conclusion") or ""),
         url=str(run.get("html_url") or ""),
+        event=str(run.get("event") or ""),
+        branch=branch,
+        workflow=int(run.get("workflow_id") or 0),
+        key=_key(run, str((event.get("repository") or {}).get("default_branch") or "")),
     )
+
+
+def _key(run: Mapping[str, Any], default_branch: str) -> str:
+    """The key in the name of a run that the default branch's workflow gave it: dispatching takes the right to write,
+    and another branch's workflow could name its run as it likes.
+    """
+    if run.get("event") != "workflow_dispatch" or not default_branch or run.get("head_branch") != default_branch:
+        return ""
+    found = _KEY.fullmatch(str(run.get("display_title") or ""))
+    return found[1] if found else ""
 
 
 def _pull(run: Mapping[str, Any], repository: Repository, head: str) -> tuple[int | None, str]:

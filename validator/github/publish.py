@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -15,15 +16,15 @@ from validator.github.annotations import annotations_of
 from validator.github.check_runs import CheckRun
 from validator.github.comment import publish_comment
 from validator.github.conclusion import ACTION_REQUIRED, FAILURE, SUCCESS, conclusion_of, title_of, worst
-from validator.github.event import Change
-from validator.github.plan import Plan, make_plan
+from validator.github.event import MERGE_GROUP, Change
+from validator.github.plan import CALLED, Plan, make_plan
 from validator.github.repository import Repository
 from validator.github.results import Result, read_result
 from validator.golden.history import Repository as History
 from validator.report.markup import code, prose, table
 from validator.report.model import Report
 from validator.report.summary import joined, render_summary
-from validator.report.text import counted, shortened
+from validator.report.text import counted, printable, shortened
 
 #: Name of the aggregate check, which a ruleset requires.
 AGGREGATE = "validator"
@@ -64,8 +65,10 @@ def publish(
     Raises ``GitHubError`` where GitHub cannot be told, which changes no verdict; ``UsageError`` where a commit is not
     in the clone at ``root``.
     """
+    if change.key:
+        return [f"Run {change.run} belongs to the service's job {change.key}, which publishes it."]
     try:
-        plan = make_plan(root, change.base, change.head)
+        plan = make_plan(root, change.base, change.head, chosen=_chosen(root, change, results))
     except UsageError as error:
         _aggregate(change, FAILURE, "Error: it could not be planned", prose(str(error))).publish(repository)
         raise
@@ -75,10 +78,13 @@ def publish(
     for each in judged:
         _of_pipeline(change, each).publish(repository)
     conclusion = worst([*(each.conclusion for each in judged), *([ACTION_REQUIRED] if plan.findings else [])])
+    title = aggregate_title(plan, judged)
+    if conclusion == SUCCESS and change.conclusion not in {"", SUCCESS}:
+        conclusion, title = FAILURE, f"Error: the run ended as {shortened(printable(change.conclusion), 40)}"
     summary = aggregate_summary(change, plan, judged, strays)
-    _aggregate(change, conclusion, aggregate_title(plan, judged), summary).publish(repository)
+    _aggregate(change, conclusion, title, summary).publish(repository)
     lines = [f"{each.pipeline}: {each.conclusion}, {each.title}" for each in judged]
-    lines.append(f"{AGGREGATE}: {conclusion}, {aggregate_title(plan, judged)}")
+    lines.append(f"{AGGREGATE}: {conclusion}, {title}")
     if change.pull is not None:
         reports = [each.report for each in judged if each.report is not None and each.conclusion != SUCCESS]
         details = [render_summary(report, change.url, 20_000) for report in reports]
@@ -87,6 +93,27 @@ def publish(
         )  # fmt: skip
         lines.append(f"comment on #{change.pull}: {done}")
     return lines + [f"not used: {stray}" for stray in strays]
+
+
+def _chosen(root: Path, change: Change, results: Sequence[Path]) -> str:
+    """Of a commit that is merged already, a new image or a person asked for a check: what came is what was asked for.
+    Of any other commit the plan decides, so that nobody chooses what a pull request is judged by.
+    """
+    history = History.around(root)
+    if change.event in {"pull_request", MERGE_GROUP, ""} or history.merge_base(change.base, change.head) != change.head:
+        return CALLED
+    with tempfile.TemporaryDirectory() as temporary, suppress(UsageError):
+        names = sorted({report.pipeline for place in results if (report := _claim(place, Path(temporary)))})
+        make_plan(root, change.base, change.head, chosen=",".join(names))
+        return ",".join(names)
+    return CALLED
+
+
+def _claim(place: Path, scratch: Path) -> Report | None:
+    try:
+        return read_result(place, scratch).report
+    except ValidatorError:
+        return None  # said when it is judged
 
 
 def judge_results(

@@ -89,6 +89,16 @@ class Repository:
         """The artifact as a zip of at most ``limit`` bytes."""
         return self.transport.download(f"{self.path}/actions/artifacts/{number}/zip", limit)
 
+    # Runs
+
+    def runs(self, workflow: int, event: str) -> Iterator[Json]:
+        """Runs of a workflow that an event of that type started, newest first."""
+        return self.transport.pages(f"{self.path}/actions/workflows/{workflow}/runs", "workflow_runs", event=event)
+
+    def cancel_run(self, number: int) -> None:
+        """Ask for a run's end. Asking twice does the same. Raises ``RefusedError`` with 409 where it has ended."""
+        self.transport.put("POST", f"{self.path}/actions/runs/{number}/cancel", {})
+
     # Git
 
     def commit(self, commit: str) -> Json:

@@ -28,18 +28,35 @@ def serve(options: argparse.Namespace) -> int:
 
 def push(options: argparse.Namespace) -> int:
     """Hand a check's result over to the service, which judges it anew; repeating it changes nothing."""
-    from validator.service.results.push import Pusher
+    import tempfile
 
     token = os.environ.get(TOKEN_VARIABLE, "")
     if not token:
         raise UsageError(f"{TOKEN_VARIABLE} is not set; validator token create makes a token.")
+    with tempfile.TemporaryDirectory() as scratch:
+        return _push(options, token, _opened(Path(options.out), Path(scratch)))
+
+
+def _opened(out: Path, scratch: Path) -> Path:
+    """The folder, or the zip that a workflow kept of it, unpacked as untrusted. Raises ``ValidatorError``."""
+    if not (out.is_file() and out.suffix == ".zip"):
+        return out
+    from validator.github.results import unpack
+
+    unpack(out, scratch / "result")
+    return scratch / "result"
+
+
+def _push(options: argparse.Namespace, token: str, out: Path) -> int:
+    from validator.service.results.push import Pusher
+
     if options.attempt:
         pusher = Pusher.of_attempt(options.url, token, options.attempt)
     elif options.repository and options.commit:
-        pusher = Pusher.of_commit(options.url, token, options.repository, options.commit, Path(options.out))
+        pusher = Pusher.of_commit(options.url, token, options.repository, options.commit, out)
     else:
         raise UsageError("Say whose result it is: --attempt KEY, or --repository OWNER/NAME and --commit SHA.")
-    answer = pusher.push_until_answered(Path(options.out), options.patience)
+    answer = pusher.push_until_answered(out, options.patience)
     print(answer.sentence)
     if answer.is_taken:
         return 0

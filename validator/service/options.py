@@ -16,7 +16,7 @@ def _serve(sub: argparse.ArgumentParser) -> None:
 
 
 def _push(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("out", metavar="DIR", help="folder that a check was given with --out")
+    sub.add_argument("out", metavar="DIR", help="folder that a check was given with --out, or its zip")
     sub.add_argument("--url", required=True, help="address of the service; the token is in VALIDATOR_PUSH_TOKEN")
     sub.add_argument("--attempt", metavar="KEY", help="key of the attempt, as the service handed it over")
     sub.add_argument("--repository", metavar="OWNER/NAME", help="without a key: the repository of the commit")
