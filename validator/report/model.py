@@ -140,6 +140,70 @@ class PolicyChangeRow:
     after: str | None
 
 
+class LocalisationOutcome(StrEnum):
+    """What launching again with a trace of the divergent step came to."""
+
+    MODULE = "module"  # a module, a function, a collective or the optimizer: same inputs, other outputs
+    GROUP = "group"  # no module made the difference: it was in the data, or in the state that the step began with
+    VANISHED = "vanished"  # with the trace on, both sides are equal
+    BEFORE_STEP_1 = "before_step_1"  # in the initialisation
+    UNKNOWN = "unknown"  # the module could not be found out; the sentence says why
+
+
+@dataclass(frozen=True, slots=True)
+class TracedValue:
+    """One thing that a traced call was given or returned, as both sides have it.
+
+    ``expected`` and ``observed`` are digests (64 bits, hexadecimal), empty on the side that lacks it.
+    """
+
+    name: str
+    expected: str
+    observed: str
+
+
+@dataclass(frozen=True, slots=True)
+class TracedPlace:
+    """One traced call in which the two sides differ, among those that follow the cause."""
+
+    phase: str
+    micro_batch: int | None
+    module: str
+    name: str
+    inputs_differ: bool
+    outputs_differ: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Localisation:
+    """The first point of a step at which both sides are given the same and something else comes out.
+
+    ``phase`` is ``forward``, ``backward``, ``collective`` or ``optimizer``, and ``start``, ``batch`` or ``end`` where
+    no module is the cause. ``module`` is a path as ``named_modules`` gives it (empty for the model itself, and outside
+    of modules); ``module_class`` the class, or the function where there is no module. ``file`` is relative to the
+    folder that its package lies in. ``group`` and ``leaf`` name what differs where the outcome is ``group``. ``shown``
+    of ``attempts`` pairs of launches showed the difference.
+    """
+
+    outcome: LocalisationOutcome
+    sentence: str
+    step: int | None = None
+    rank: int | None = None
+    micro_batch: int | None = None
+    phase: str = ""
+    module: str = ""
+    module_class: str = ""
+    file: str = ""
+    line: int = 0
+    group: str = ""
+    leaf: str = ""
+    inputs: tuple[TracedValue, ...] = ()
+    outputs: tuple[TracedValue, ...] = ()
+    following: tuple[TracedPlace, ...] = ()
+    attempts: int = 0
+    shown: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class GateReport:
     """One gate's outcome, with a sentence for people, and its details; ``seconds`` of wall clock in its launches."""
@@ -154,6 +218,7 @@ class GateReport:
     waived: tuple[WaivedFinding, ...] = ()
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
+    localisation: Localisation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +275,11 @@ class Report:
     base: str = ""
     policy_changes: tuple[PolicyChangeRow, ...] = ()
     new_golden: Mapping[str, object] | None = None
+
+    @property
+    def localisation(self) -> Localisation | None:
+        """Where in the code the divergence begins: that of the first failing gate that was looked at."""
+        return next((gate.localisation for gate in self.gates if gate.localisation is not None), None)
 
     @property
     def divergence(self) -> Divergence | None:
