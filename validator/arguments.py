@@ -152,6 +152,12 @@ def _check(sub: argparse.ArgumentParser) -> None:
     _publishing(sub)
     sub.add_argument("--keep-going", action="store_true", help="run the later gates although an earlier one fails")
     sub.add_argument(
+        "--launches", metavar="N", type=int, default=1, help="at least N independent launches: rare faults need more"
+    )
+    sub.add_argument(
+        "--parallel", metavar="N", type=int, default=1, help="up to N launches at a time, never timed ones"
+    )
+    sub.add_argument(
         "--base",
         metavar="REV",
         help="take policy, waivers and golden from this commit; the computation stays the work tree's",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from validator.check.launches import Launches
     from validator.check.place import Place
     from validator.check.run import MeasureOverhead, Order
+    from validator.check.side_by_side import SideBySide
     from validator.execute.plugin import Plugin
     from validator.golden import GoldenStore
     from validator.pipeline import Pipeline, Requirement
@@ -44,7 +45,8 @@ def check(options: argparse.Namespace) -> int:
 
     order = _order(options)
     launches = _launches(order)
-    findings = Check(order, launches, measure=_overhead_gate(launches, order)).run()
+    side_by_side = _side_by_side(order, launches)
+    findings = Check(order, launches, measure=_overhead_gate(launches, order), side_by_side=side_by_side).run()
     report = build_report(findings)
     show(report, sys.stdout)
     write_reports(report, order.out, options.json, options.markdown, options.junit)
@@ -332,7 +334,8 @@ def _order(options: argparse.Namespace) -> Order:
     return Order(
         pipeline=pipeline, out=out, goldens=store.root, changes=changes, python=options.python,
         megatron=Path(options.megatron) if options.megatron else None, keep_going=getattr(options, "keep_going", False),
-        overhead=_requirement(options),
+        overhead=_requirement(options), launches=_number("--launches", getattr(options, "launches", 1)),
+        parallel=_number("--parallel", getattr(options, "parallel", 1)),
         switches=_pairs("--switch", options.switch), base=base, place=_place(options), plugin=plugin,
     )  # fmt: skip
 
@@ -365,6 +368,23 @@ def _launches(order: Order) -> Launches:
 
     executor, base = executors(order.place, order.pipeline, order.out)
     return prepare(order, executor, progress_for(sys.stderr), base)
+
+
+def _side_by_side(order: Order, launches: Launches) -> SideBySide:
+    from validator.check.side_by_side import SideBySide
+    from validator.report.lanes import Lanes
+
+    if order.parallel == 1:
+        return SideBySide(launches)
+    computation = order.pipeline.computation
+    executors = launches.executor.side_by_side(str(computation.device), computation.ranks, order.parallel)
+    return SideBySide(launches, executors, Lanes(sys.stderr))
+
+
+def _number(option: str, given: int) -> int:
+    if given < 1:
+        raise UsageError(f"{option} {given} is not accepted; give a whole number from 1.")
+    return given
 
 
 def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:

@@ -315,7 +315,7 @@ def claims(request) -> dict:
         "packages": {"torch": "2.14.1", "megatron-core": "0.19.2"},
         "megatron": {"version": "0.19.2", "commit": None},
         "arguments": {"seed": request.seed, "train_iters": request.steps},
-        "variables": {k: v for k, v in os.environ.items() if k.startswith(("ATEN_", "MKL_", "OMP_"))},
+        "variables": {k: v for k, v in os.environ.items() if k.startswith(("ATEN_", "MKL_", "OMP_", "CUDA_VISIBLE_"))},
         "torch": {
             "cpu_capability": os.environ.get("ATEN_CPU_CAPABILITY", "default"),
             "threads": 1,

@@ -34,9 +34,25 @@ def repeatability_gate(
         if gate.outcome is not Outcome.HOLDS:
             return gate
     launches = 1 + len(repeats) + golden_launches
+    notes = (_would_have_seen(1 + len(repeats)),) if repeats else ()
     of_golden = f", {golden_launches} of them when the golden was recorded" if golden_launches else ""
     sentence = f"{counted(launches, 'independent launch', 'independent launches')} agree{of_golden}."
-    return GateReport(REPEATABILITY, Outcome.HOLDS, required, sentence, launches=1 + len(repeats))
+    return GateReport(REPEATABILITY, Outcome.HOLDS, required, sentence, launches=1 + len(repeats), notes=notes)
+
+
+def rarest_seen(launches: int, confidence: float = 0.95) -> float:
+    """The least probability of a deviation in one launch with which ``launches`` would have shown one at this
+    confidence.
+
+    They all agree with the probability ``(1 - p) ** launches``, which is solved for ``p``.
+    """
+    return float(1 - (1 - confidence) ** (1 / launches))
+
+
+def _would_have_seen(launches: int) -> str:
+    """What so many launches that agree say about rare deviations."""
+    rarest = f"{rarest_seen(launches) * 100:.1f} %"
+    return f"a deviation in {rarest} of launches or more would have been seen here with 95 % probability"
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,8 @@ def command_line(order: Order) -> str:
         words.append("--keep-going")
     if order.overhead is not None:
         words += ["--overhead", str(order.overhead)]
+    if order.launches > 1:
+        words += ["--launches", str(order.launches)]
     return shlex.join(words)
 
 

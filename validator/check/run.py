@@ -18,6 +18,7 @@ from validator.check.place import Place
 from validator.check.preflight import check_data, check_variables
 from validator.check.rebaseline import InvalidGoldenError, invalid_gate, rebaseline_gate, settle, valid_golden
 from validator.check.recorder import unexercised
+from validator.check.side_by_side import SideBySide
 from validator.check.verdict import ATTRIBUTION, GOLDEN, OVERHEAD, REBASELINE, RECORDER, REPEATABILITY, RESUME
 from validator.check.waivers import WaiverBook
 from validator.environment import Environment, hardware_class
@@ -29,6 +30,7 @@ from validator.golden import Golden, GoldenStore
 from validator.pipeline import Gate, Pipeline, Requirement
 from validator.report.model import GateReport, Outcome
 from validator.report.progress import Progress
+from validator.trajectory.reader import Trajectory
 
 #: What keeps a question from being answered, and is no answer to it.
 MACHINERY = (LaunchError, TrajectoryError, OSError)
@@ -42,6 +44,8 @@ MeasureOverhead = Callable[[Launches, Mapping[str, str], Path, bool], tuple[Gate
 class Order:
     """What a person asked for. ``changes`` are the ``--env`` settings; ``python`` and ``megatron`` are None for our
     own.
+
+    ``launches`` is how many independent launches there are to be at least, and ``parallel`` how many may run at a time.
     """
 
     pipeline: Pipeline
@@ -55,6 +59,8 @@ class Order:
     base: Base | None = None
     place: Place = field(default_factory=Place)
     overhead: Requirement | None = None
+    launches: int = 1
+    parallel: int = 1
     plugin: Plugin | None = None
 
     @property
@@ -102,6 +108,8 @@ def prepare(order: Order, executor: Executor, progress: Progress, base: Executor
     if computation.nodes > executor.nodes:
         found, place = computation.nodes, executor.place
         raise UsageError(f"{order.pipeline.file}: computation.nodes is {found}; {place} runs {executor.nodes}.")
+    if order.launches > 1 and order.requirements[Gate.REPEATABILITY] is Requirement.OFF:
+        raise UsageError(f"{order.pipeline.file}: policy.gates.repeatability is off; --launches needs it on.")
     variables = launch_variables(computation)
     inherited = executor.inherited()
     source = dict.fromkeys(inherited.keys() - variables.keys(), executor.place) | dict.fromkeys(order.changes, "--env")
@@ -153,9 +161,11 @@ class Check:
         launches: Launches,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         measure: MeasureOverhead | None = None,
+        side_by_side: SideBySide | None = None,
     ) -> None:
         self._order = order
         self._launches = launches
+        self._side_by_side = side_by_side or SideBySide(launches)
         self._started = now()
         self._clock = time.monotonic()
         policy = order.pipeline.policy
@@ -171,9 +181,12 @@ class Check:
 
     def run(self) -> Findings:
         """Run every gate that can be run; a failure of the machinery is an outcome, not an exception."""
-        for answer in (self._reference, self._repeatability, self._resume, self._overhead):
-            if not answer():
-                break
+        try:
+            for answer in (self._reference, self._repeatability, self._resume, self._overhead):
+                if not answer():
+                    break
+        finally:
+            self._side_by_side.close()
         self._attribute()
         return self._findings()
 
@@ -184,10 +197,8 @@ class Check:
         try:
             if gate is not Requirement.OFF:
                 self._golden = self._store.find(self._order.pipeline.name, self._launches.hardware_class)
-            if self._golden is None and self._on(REPEATABILITY):
-                self._launches.total += 1
             golden = None if self._golden is None else self._golden.trajectory
-            reference = self._launch(plan.reference(), None if golden is None else against(golden, "the golden"))
+            reference = self._launch_first(None if golden is None else against(golden, "the golden"))
         except MACHINERY as error:
             self._gates[GOLDEN] = gates.failed_gate(GOLDEN, str(error), required=gate is Requirement.REQUIRED)
             return False
@@ -202,6 +213,16 @@ class Check:
             )
             self._look_at_new_golden(reference)
         return True
+
+    def _launch_first(self, standing: Standing | None) -> Launched:
+        """The reference launch; beside it, where that is possible, what follows if it is as the golden."""
+        first, chain = plan.reference(), _chain(self._order.pipeline)
+        repeats = self._repeats(agrees=self._golden is not None) if self._on(REPEATABILITY) else ()
+        self._launches.total = 1 + len(chain) + len(repeats)
+        # The chain comes before the repeats: it is the longest row of launches that wait for one another.
+        ahead = (first, *chain, *repeats)
+        self._side_by_side.expect(ahead, {} if standing is None else {first.name: standing})
+        return self._launch(first, standing)
 
     def _look_at_new_golden(self, reference: Launched) -> None:
         """The golden that the change brings, if it brings one, takes the place of the base's where it is valid."""
@@ -225,28 +246,31 @@ class Check:
         return gate is not None and gate.outcome is Outcome.HOLDS
 
     def _repeatability(self) -> bool:
-        """Needs a launch of its own only where the golden does not already agree."""
+        """Needs a launch of its own only where the golden does not already agree, or more launches are asked for."""
         if not self._on(REPEATABILITY) and not self._is_rebaselined:
             return self._goes_on()
         required = self._required(REPEATABILITY) or self._is_rebaselined
-        reference = self._done[0].trajectory
-        golden = self._gates.get(GOLDEN)
-        if self._golden is not None and golden is not None and golden.outcome is Outcome.HOLDS:
-            agreed = self._golden.record.launches
-            self._judge(
-                lambda: gates.repeatability_gate(reference, (), required=required, golden_launches=agreed),
-                REPEATABILITY,
-            )
-            return True
-        if golden is not None and golden.outcome is not Outcome.NO_BASELINE:
-            self._launches.total += 1
-        self._judge(lambda: self._repeat(required), REPEATABILITY)
-        return self._goes_on()
+        gate = self._gates.get(GOLDEN)
+        agrees = self._golden is not None and gate is not None and gate.outcome is Outcome.HOLDS
+        self._launches.total += len(self._repeats(agrees=agrees)) - len(self._repeats(agrees=self._golden is not None))
+        self._judge(lambda: self._repeat(required, agrees=agrees), REPEATABILITY)
+        return (agrees and self._gates[REPEATABILITY].outcome is Outcome.HOLDS) or self._goes_on()
 
-    def _repeat(self, required: bool) -> GateReport:
+    def _repeat(self, required: bool, *, agrees: bool) -> GateReport:
+        """Launch again, until one differs: nothing more is learnt from those after it."""
         reference = self._done[0].trajectory
-        again = self._launch(plan.repeat(), against(reference, "the first launch"))
-        return gates.repeatability_gate(reference, [again.trajectory], required=required)
+        before = self._golden.record.launches if agrees and self._golden is not None else 0
+        repeats: list[Trajectory] = []
+        for planned in self._repeats(agrees=agrees):
+            repeats.append(self._launch(planned, against(reference, "the first launch")).trajectory)
+            if repeats[-1].root != reference.root:
+                break
+        return gates.repeatability_gate(reference, repeats, required=required, golden_launches=before)
+
+    def _repeats(self, *, agrees: bool) -> tuple[plan.LaunchPlan, ...]:
+        """The launches after the first one that repeatability takes, where the golden ``agrees`` with that or not."""
+        number = max(self._order.launches - 1, 0 if agrees else 1)
+        return tuple(plan.repeat(each) for each in range(1, number + 1))
 
     def _attribute(self) -> None:
         """A mismatch, and the golden's own environment at hand: launch it here, and see who did it."""
@@ -294,6 +318,7 @@ class Check:
         if measure is None or not self._on(OVERHEAD) or not self._goes_on():
             return True
         required = self._required(OVERHEAD)
+        self._side_by_side.close()  # a timed launch has the machine to itself
 
         def answer() -> GateReport:
             gate, self._overhead_record = measure(self._launches, self._order.changes, self._order.out, required)
@@ -303,7 +328,7 @@ class Check:
         return True
 
     def _launch(self, planned: plan.LaunchPlan, standing: Standing | None = None) -> Launched:
-        launched = self._launches.run(planned, standing)
+        launched = self._side_by_side.take(planned, standing)
         self._done.append(launched)
         return launched
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import final
 
@@ -22,6 +22,7 @@ from validator.execute.launch import Ending, LaunchOutcome, OnProgress, OnWait, 
 from validator.execute.mirror import Mirror
 from validator.execute.request import LaunchRequest, launch_command
 from validator.execute.sandbox import GIBIBYTE, Bind, Ended, Inside, Sandbox, memory_bytes, user
+from validator.execute.shares import shares
 from validator.execute.untrusted import ForgedError, remove_tree, used_bytes
 from validator.pipeline import Limits
 from validator.report.text import printable
@@ -50,7 +51,7 @@ class ContainerExecutor:
     limits: Limits
     binds: Sequence[Path] = ()
     look_every: float = LOOK_EVERY
-    _inside: list[Path] = field(default_factory=list)
+    gpus: tuple[str, ...] = ()
 
     @property
     def observed(self) -> Mapping[str, str]:
@@ -78,6 +79,14 @@ class ContainerExecutor:
     def inherited(self) -> Mapping[str, str]:
         """Variables that the image sets."""
         return self.image.variables
+
+    def side_by_side(self, device: str, ranks: int, launches: int) -> tuple[ContainerExecutor, ...]:
+        """See ``Executor``. The engine is on this machine, whose memory they share where the policy limits none."""
+        limits, each = self.limits, memory_bytes(self.limits) // GIBIBYTE // launches
+        if limits.memory_gibibytes is None and each:
+            limits = replace(limits, memory_gibibytes=each)
+        given = shares(device, ranks, launches, "this machine")
+        return tuple(replace(self, limits=limits, gpus=gpus) for gpus in given)
 
     def launch(
         self,
@@ -116,7 +125,8 @@ class ContainerExecutor:
             str(surroundings.python), "-I", "-S", str(KIT / "validator" / "execute" / "supervisor.py"),
             *launch_command(surroundings.python, request.ranks, _PORT, REQUEST),
         ]  # fmt: skip
-        inside = Inside(command, sandbox_variables(self.image, surroundings), folder.binds, self.image.volumes, gpus)
+        variables = sandbox_variables(self.image, surroundings)
+        inside = Inside(command, variables, folder.binds, self.image.volumes, gpus, self.gpus)
         ended: Ended | None = None
         stopped = keep = False
         try:

@@ -90,6 +90,12 @@ class Executor(Protocol):
         """The interpreter that ``--python`` names there. Raises ``UsageError`` or ``LaunchError`` without one."""
         ...
 
+    def side_by_side(self, device: str, ranks: int, launches: int) -> Sequence[Executor]:
+        """One executor for each of ``launches`` at a time, with devices of its own. Raises ``UsageError`` where there
+        are too few.
+        """
+        ...
+
     def launch(
         self,
         request: LaunchRequest,
@@ -102,5 +108,8 @@ class Executor(Protocol):
         stop_when: StopWhen | None = None,
         on_wait: OnWait | None = None,
     ) -> LaunchOutcome:
-        """Run one launch. Raises ``LaunchError`` for a crash, the time limit, a missing package or a full disk."""
+        """Run one launch. ``on_progress`` or ``on_wait`` is called again and again; what it raises ends the launch.
+
+        Raises ``LaunchError`` for a crash, the time limit, a missing package or a full disk.
+        """
         ...

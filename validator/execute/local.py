@@ -11,8 +11,9 @@ import subprocess
 import sys
 import time
 import uuid
+from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import final
 
@@ -25,6 +26,7 @@ from validator.execute.kit import launch_environment
 from validator.execute.launch import Ending, LaunchOutcome, OnProgress, OnWait, StopWhen, Surroundings, Watch
 from validator.execute.leftovers import MARK, kill_marked
 from validator.execute.request import LaunchRequest, launch_command
+from validator.execute.shares import shares
 from validator.trajectory.groups import Moment
 
 #: Seconds between two looks at a running launch.
@@ -40,13 +42,17 @@ FULL_BELOW = 1 << 20
 #: meanwhile.
 PORTS = range(20_000, 32_000)
 
+#: Ports that this process lately gave to launches: one that is about to listen there is not seen yet.
+_given: deque[int] = deque(maxlen=100)
+
 
 @final
 @dataclass(frozen=True, slots=True)
 class LocalExecutor:
-    """Runs launches on this machine. ``look_every`` is in seconds."""
+    """Runs launches on this machine, on all its devices or on the ``gpus`` named. ``look_every`` is in seconds."""
 
     look_every: float = LOOK_EVERY
+    gpus: tuple[str, ...] = ()
 
     @property
     def observed(self) -> Mapping[str, str]:
@@ -71,6 +77,10 @@ class LocalExecutor:
         """See ``Executor``. What it lacks is told by the launch."""
         return find_interpreter(option)
 
+    def side_by_side(self, device: str, ranks: int, launches: int) -> tuple[LocalExecutor, ...]:
+        """See ``Executor``."""
+        return tuple(replace(self, gpus=gpus) for gpus in shares(device, ranks, launches, self.place))
+
     def launch(
         self,
         request: LaunchRequest,
@@ -92,7 +102,8 @@ class LocalExecutor:
             file = request.scratch / "request.json"
             request.write(file)
             command = launch_command(surroundings.python, request.ranks, free_port(), file)
-            environment = launch_environment(surroundings) | {MARK: mark}
+            seen = {"CUDA_VISIBLE_DEVICES": ",".join(self.gpus)} if self.gpus else {}
+            environment = launch_environment(surroundings) | seen | {MARK: mark}
             process = _start(command, environment, log, request.scratch)
         except OSError as error:
             raise LaunchError(_unwritable(error, log)) from error
@@ -128,13 +139,17 @@ class LocalExecutor:
 
 
 def free_port() -> int:
-    """A port on which nothing listens now; raises ``LaunchError`` where none is found."""
+    """A port on which nothing listens now, and that no launch of this process got; raises ``LaunchError`` where none is
+    found.
+    """
     for port in random.sample(PORTS, 50):
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
+        if port not in _given:
+            _given.append(port)
             return port
     raise LaunchError(
         f"None of 50 ports between {PORTS[0]} and {PORTS[-1]} is free on 127.0.0.1; close what listens there."

@@ -50,7 +50,7 @@ class Inside:
     """What one sandbox runs: ``command`` in the place of the image's entrypoint.
 
     ``volumes`` are folders that the image would have as volumes: they are in memory here, and limited like ``/tmp``.
-    ``gpus`` is how many it gets.
+    ``gpus`` is how many it gets: those of ``gpu_names``, or any.
     """
 
     command: Sequence[str]
@@ -58,6 +58,7 @@ class Inside:
     binds: Sequence[Bind] = ()
     volumes: Sequence[str] = ()
     gpus: int = 0
+    gpu_names: Sequence[str] = ()
 
 
 def memory_bytes(limits: Limits) -> int:
@@ -87,7 +88,8 @@ def settings(inside: Inside, limits: Limits, *, lock_memory: bool) -> dict[str, 
     scratch = f"rw,nosuid,nodev,mode=1777,size={limits.scratch_gibibytes}g"
     bound = {each.target for each in inside.binds}
     in_memory = {"/tmp": scratch} | {path: scratch for path in inside.volumes if path.rstrip("/") not in bound}  # noqa: S108
-    gpus = [DeviceRequest(count=inside.gpus, capabilities=[["gpu"]])] if inside.gpus else []
+    which = {"device_ids": list(inside.gpu_names)} if inside.gpu_names else {"count": inside.gpus}
+    gpus = [DeviceRequest(capabilities=[["gpu"]], **which)] if inside.gpus else []
     return {
         "entrypoint": list(inside.command[:1]),
         "command": list(inside.command[1:]),

@@ -8,6 +8,7 @@ import json
 import math
 import re
 import shlex
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -41,6 +42,8 @@ _OWNED = frozenset(
         "open_mode", "output", "requeue", "signal", "time", "wrap",
     }
 )  # fmt: skip
+
+_submitting = threading.Lock()
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -126,6 +129,10 @@ class SlurmExecutor:
     def find_interpreter(self, option: str | None, megatron: Path | None) -> Interpreter:  # noqa: ARG002
         """The interpreter as it is found here: it is on the file system that the nodes share."""
         return find_interpreter(option)
+
+    def side_by_side(self, device: str, ranks: int, launches: int) -> tuple[SlurmExecutor, ...]:  # noqa: ARG002
+        """See ``Executor``. Each launch is a job, and Slurm gives every job devices of its own, or lets it wait."""
+        return (self,) * launches
 
     def host(self) -> Host:
         """The machine of a job's first task: of the newest launch, else of a small job that only looks."""
@@ -280,7 +287,8 @@ class _Job:
         executor = Candidate(self.folder / "submitit")
         try:
             executor.update_parameters(**self._parameters(limit))
-            with contextlib.redirect_stderr(io.StringIO()):  # submitit repeats what sbatch says, and so do we
+            # submitit repeats what sbatch says, and so do we. The stream is the whole process's: one job at a time.
+            with _submitting, contextlib.redirect_stderr(io.StringIO()):
                 return str(executor.submit(submitit.helpers.CommandFunction(command)).job_id)
         except (FailedJobError, FailedSubmissionError, OSError) as error:
             why = printable(" ".join(str(error).split()))[-300:].rstrip(".")
