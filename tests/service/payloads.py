@@ -21,10 +21,13 @@ def commit(word: str) -> str:
 
 
 def pull_request(
-    sha: str, number: int = 7, action: str = "synchronize", at: str = "2026-11-29T10:00:00Z", fork: str = NAME
-) -> Json:
+    sha: str, number: int = 7, action: str = "synchronize", at: str = "2026-11-29T10:00:00Z", fork: str = NAME,
+    base: str = "",
+) -> Json:  # fmt: skip
     head = {"sha": sha, "ref": "change", "repo": {"full_name": fork}}
     pull = {"number": number, "updated_at": at, "head": head, "base": {"ref": "main", "repo": {"full_name": NAME}}}
+    if base:
+        pull["base"] |= {"sha": base}  # type: ignore[operator]
     return {"action": action, "number": number, "pull_request": pull, **_common()}
 
 
@@ -50,8 +53,11 @@ def check_run(
     return {"action": action, "check_run": run, **pressed, **_common(person)}
 
 
-def merge_group(sha: str, ref: str = "gh-readonly-queue/main/pr-7-abc", action: str = "checks_requested") -> Json:
-    return {"action": action, "merge_group": {"head_sha": sha, "head_ref": ref}, **_common()}
+def merge_group(
+    sha: str, ref: str = "gh-readonly-queue/main/pr-7-abc", action: str = "checks_requested", at: str = ""
+) -> Json:
+    group: Json = {"head_sha": sha, "head_ref": f"refs/heads/{ref}"}
+    return {"action": action, "merge_group": group | ({"head_commit": {"timestamp": at}} if at else {}), **_common()}
 
 
 def comment(text: str, number: int = 7, identity: int = 1, person: str = "ann") -> Json:

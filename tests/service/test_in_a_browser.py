@@ -28,7 +28,18 @@ FAULTS: dict[str, dict[str, Any]] = {
     "nondeterministic": {"every": {"random": {"step": 5}}},
     "resume_broken": {"resume_2": {"lost_optimizer": True}},
 }
-PAGES = ("/", "/jobs/1", "/jobs/2", "/pipelines", "/pipelines/tiny", "/goldens", "/waivers", "/deliveries", "/jobs/99")
+PAGES = (
+    "/",
+    "/jobs/1",
+    "/jobs/2",
+    "/pipelines",
+    "/pipelines/tiny",
+    "/goldens",
+    "/waivers",
+    "/deliveries",
+    "/changes",
+    "/jobs/99",
+)
 
 
 @pytest.fixture

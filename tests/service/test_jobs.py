@@ -65,13 +65,23 @@ def test_a_merge_group_and_its_end(hub: Hub) -> None:
     assert states(hub) == {"a": "cancelled", "b": "waiting"}
 
 
-def test_a_new_image_is_checked_with_its_digest(hub: Hub) -> None:
-    hub.deliver("registry_package", payloads.image(commit("a"), "1" * 64))
-    hub.deliver("registry_package", payloads.image(commit("a"), "1" * 64) | {"action": "updated"})
-    (job,) = hub.jobs()
-    assert (job["action"], job["line"]) == ("image", "image team/train")
-    hub.round("jobs")
-    assert hub.double.dispatched[0][1]["inputs"]["image"] == f"team/train@sha256:{'1' * 64}"
+def test_a_newer_generation_of_a_merge_queue_supersedes(hub: Hub) -> None:
+    """A queue makes a pull request's group anew on another base, and says of the older one that it is destroyed."""
+    old, new = (f"gh-readonly-queue/main/pr-7-{base * 40}" for base in "12")
+    hub.deliver("merge_group", payloads.merge_group(commit("a"), old, at="2026-11-29T10:00:00Z"))
+    hub.deliver("merge_group", payloads.merge_group(commit("b"), new, at="2026-11-29T10:00:01Z"))
+    assert states(hub) == {"a": "cancelled", "b": "waiting"}
+    hub.deliver("merge_group", payloads.merge_group(commit("a"), old, "destroyed"))
+    assert states(hub) == {"a": "cancelled", "b": "waiting"}
+    hub.deliver("merge_group", payloads.merge_group(commit("b"), new, "destroyed"))
+    assert states(hub) == {"a": "cancelled", "b": "cancelled"}
+
+
+def test_an_older_generation_that_is_delivered_late_does_not_supersede(hub: Hub) -> None:
+    old, new = (f"gh-readonly-queue/main/pr-7-{base * 40}" for base in "12")
+    hub.deliver("merge_group", payloads.merge_group(commit("b"), new, at="2026-11-29T10:00:01Z"))
+    hub.deliver("merge_group", payloads.merge_group(commit("a"), old, at="2026-11-29T10:00:00Z"))
+    assert states(hub) == {"a": "cancelled", "b": "waiting"}
 
 
 def test_run_again_is_asked_for_once_a_check_run(hub: Hub) -> None:

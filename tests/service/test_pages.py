@@ -12,7 +12,7 @@ from tests.service.payloads import commit
 from validator.service.pages.chart import Point, overhead_chart
 from validator.service.tables import Job
 
-PAGES = ("/", "/pipelines", "/pipelines/tiny", "/goldens", "/waivers", "/deliveries", "/jobs/1")
+PAGES = ("/", "/pipelines", "/pipelines/tiny", "/goldens", "/waivers", "/deliveries", "/changes", "/jobs/1")
 HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e"
 
 

@@ -102,10 +102,12 @@ def validate(hub: Hub, text: str, number: int, person: str = "ann", identity: in
     hub.deliver("issue_comment", payloads.comment(text, number, identity, person))
     hub.due()
     hub.round("requests")
+    hub.round("plans")
     return [job["commit"] for job in hub.jobs()]
 
 
 def test_a_maintainer_has_a_forks_commit_checked_by_naming_it(hub: Hub) -> None:
+    hub.repo.write("constraints.txt", "torch==2.15.0\n")
     number, sha = hub.pull(fork="stranger/train")
     hub.double.permissions = {"ann": "write"}
     assert validate(hub, "/validate", number) == []
@@ -117,6 +119,7 @@ def test_a_maintainer_has_a_forks_commit_checked_by_naming_it(hub: Hub) -> None:
 
 
 def test_a_comment_on_a_pull_request_of_the_repository_needs_no_commit(hub: Hub) -> None:
+    hub.repo.write("constraints.txt", "torch==2.15.0\n")
     number, sha = hub.pull()
     hub.double.permissions = {"ann": "write"}
     assert validate(hub, "/validate\nplease", number) == [sha]

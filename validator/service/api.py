@@ -96,6 +96,12 @@ def waivers(service: Here) -> list[views.WaiverView]:
     return views.waivers(service.settings)
 
 
+@router.get("/changes", summary="The latest changes, and what they call for")
+def changes(service: Here) -> list[views.ChangeView]:
+    with service.database.read() as session:
+        return views.changes(session)
+
+
 @router.get("/deliveries", summary="The latest webhooks, and what became of them")
 def deliveries(service: Here) -> list[views.DeliveryView]:
     with service.database.read() as session:

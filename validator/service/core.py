@@ -14,6 +14,7 @@ from sqlalchemy import make_url
 from validator.errors import ValidatorError
 from validator.pipeline import load_pipeline
 from validator.service.background import Loop, Redacting
+from validator.service.clone import Clone
 from validator.service.database import Database
 from validator.service.engines.actions import ActionsEngine
 from validator.service.engines.local import LocalEngine
@@ -21,7 +22,9 @@ from validator.service.engines.model import Engine
 from validator.service.engines.slurm import SlurmEngine
 from validator.service.github import GitHub
 from validator.service.github_api import GitHubApi
+from validator.service.jobs.aggregate import Aggregates
 from validator.service.jobs.life import Life
+from validator.service.jobs.planning import Planner
 from validator.service.jobs.publishing import Publisher
 from validator.service.jobs.requests import Requests
 from validator.service.results.intake import Intake
@@ -54,15 +57,19 @@ class Service:
         database = Database(settings.database_url)
         github = github or _github(settings)
         receiver = Receiver(database, settings, lambda: pipelines_of(settings))
-        intake = Intake(database, settings)
+        clone = Clone(settings.folder / "repository", settings.root)
+        intake = Intake(database, settings, clone)
+        planner = Planner(database, settings, clone, lambda: pipelines_of(settings))
         life = Life(database, settings, _engine(settings, github))
-        loops = [Loop("jobs", min(settings.poll_seconds, 1.0), life.run_once)]
+        loops = [Loop("plans", 1.0, planner.run_once), Loop("jobs", min(settings.poll_seconds, 1.0), life.run_once)]
         if github is not None:
             publisher = Publisher(database, settings, github, intake.document)
+            aggregates = Aggregates(database, settings, github)
             requests = Requests(database, settings, github, lambda: pipelines_of(settings))
             missed = Missed(database, github, receiver)
             loops += [
                 Loop("publishing", 1.0, publisher.run_once),
+                Loop("aggregates", 1.0, aggregates.run_once),
                 Loop("requests", 2.0, requests.run_once),
                 Loop("deliveries", settings.delivery_seconds, missed.run_once),
             ]

@@ -47,6 +47,7 @@ class Pull:
     commit: str
     is_fork: bool
     is_open: bool
+    base: str = ""
 
 
 @dataclass(frozen=True, slots=True)

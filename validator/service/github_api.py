@@ -110,7 +110,7 @@ class GitHubApi:
             found = self._repository(place).pull(number)
         head = found["head"]
         is_fork = (head.get("repo") or {}).get("full_name") != found["base"]["repo"]["full_name"]
-        return Pull(number, str(head["sha"]), is_fork, found["state"] == "open")
+        return Pull(number, str(head["sha"]), is_fork, found["state"] == "open", str(found["base"]["sha"]))
 
     def dispatch(self, place: Place, workflow: str, ref: str, inputs: Mapping[str, str]) -> None:
         path = f"/repos/{place.repository}/actions/workflows/{workflow}/dispatches"

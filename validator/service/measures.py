@@ -47,7 +47,8 @@ class _Figures(Collector):
         now = time.time()
         with self._service.database.read() as session:
             jobs = GaugeMetricFamily("validator_service_jobs", "Jobs by state.", labels=["state"])
-            counted = dict(session.execute(select(Job.state, func.count()).group_by(Job.state)).tuples().all())
+            by_state = session.execute(select(Job.state, func.count()).group_by(Job.state))
+            counted = {State(state): number for state, number in by_state}
             for state in State:
                 jobs.add_metric([state.value], counted.get(state, 0))
             yield jobs

@@ -49,6 +49,64 @@ class Delivery(Base):
     received: Mapped[float] = mapped_column(Double)
 
 
+class ChangeState(StrEnum):
+    """How far a change has come."""
+
+    ASKED = "asked"  # which pipelines it calls for is to be worked out
+    PLANNED = "planned"  # its jobs are there
+    LET_GO = "let go"  # superseded, or nobody waits for it any more
+
+
+class Change(Base):
+    """A commit that is to be checked against ``base`` with the pipelines that it calls for.
+
+    ``key``, ``line``, ``asked``, ``attempts``, ``after`` and ``version`` are what they are for a job. ``pipelines`` are
+    names separated by blanks, ``findings`` sentences, one a line. The aggregate check run shows all its jobs:
+    ``wanted`` counts what there was to show, ``done`` is how far it is shown, ``about`` the newest job when it was
+    made, ``shown`` a digest of what it shows.
+    """
+
+    __tablename__ = "changes"
+
+    id: Mapped[int] = mapped_column(Identity, primary_key=True)
+    key: Mapped[str] = mapped_column(String(64), unique=True)
+    repository: Mapped[str] = mapped_column(String(200))
+    commit: Mapped[str] = mapped_column(String(64))
+    base: Mapped[str] = mapped_column(String(64), default="")
+    line: Mapped[str] = mapped_column(String(300))
+    pull_request: Mapped[int | None] = mapped_column(Integer)
+    installation: Mapped[int | None] = mapped_column(BigInteger)
+    requester: Mapped[str] = mapped_column(String(100), default="")
+    action: Mapped[str] = mapped_column(String(16))
+    subject: Mapped[str] = mapped_column(String(300), default="")
+    image: Mapped[str] = mapped_column(String(300), default="")
+    asked: Mapped[float] = mapped_column(Double)
+    created: Mapped[float] = mapped_column(Double)
+    state: Mapped[ChangeState] = mapped_column(String(16), default=ChangeState.ASKED)
+    sentence: Mapped[str] = mapped_column(Text, default="")
+    pipelines: Mapped[str] = mapped_column(Text, default="")
+    findings: Mapped[str] = mapped_column(Text, default="")
+    attempts: Mapped[int] = mapped_column(Integer, default=0)
+    after: Mapped[float] = mapped_column(Double, default=0.0)
+    wanted: Mapped[int] = mapped_column(Integer, default=0)
+    done: Mapped[int] = mapped_column(Integer, default=0)
+    check_run: Mapped[int | None] = mapped_column(BigInteger)
+    creating: Mapped[bool] = mapped_column(Boolean, default=False)
+    about: Mapped[int] = mapped_column(BigInteger, default=0)
+    shown: Mapped[str] = mapped_column(String(64), default="")
+    failures: Mapped[int] = mapped_column(Integer, default=0)
+    problem: Mapped[str] = mapped_column(Text, default="")
+    publish_after: Mapped[float] = mapped_column(Double, default=0.0)
+    version: Mapped[int] = mapped_column(Integer, nullable=False)
+
+    __mapper_args__ = {"version_id_col": version}  # noqa: RUF012 - SQLAlchemy's way
+    __table_args__ = (
+        Index("changes_by_commit", "repository", "commit"),
+        Index("changes_by_line", "repository", "line"),
+        Index("changes_by_state", "state", "after"),
+    )
+
+
 class Job(Base):
     """One check that was asked for. ``key`` is a digest of what was asked for, so that nothing is done twice.
 

@@ -14,7 +14,7 @@ from sqlalchemy.orm.exc import StaleDataError
 
 from validator.service.database import Database
 from validator.service.engines.model import Engine, EngineError, Look, Order, Standing
-from validator.service.jobs.store import move, wish_publication
+from validator.service.jobs.moves import move, wish_publication
 from validator.service.settings import Settings
 from validator.service.tables import OPEN, Job, State
 from validator.service.tokens import Tokens, revoke_all

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, final
 
 from sqlalchemy import select
 
+from validator.github.conclusion import ACTION_REQUIRED, CONCLUSIONS, FAILURE
 from validator.report.markdown import render_markdown
 from validator.report.markup import code, prose
 from validator.report.model import Report, Verdict
@@ -29,15 +30,6 @@ _LONGEST = 600.0
 
 #: GitHub takes up to 65,535 characters of text.
 _MOST_TEXT = 60_000
-
-#: What GitHub is to make of each verdict. Never neutral: that counts as passing.
-CONCLUSIONS: Mapping[Verdict, str] = {
-    Verdict.PASS: "success",
-    Verdict.REBASELINED: "success",
-    Verdict.NO_BASELINE: "action_required",
-    Verdict.INCONCLUSIVE: "action_required",
-    Verdict.HOST_CHANGED: "action_required",
-}
 
 #: A press of the button makes sense where there are bits to accept.
 _ACCEPTABLE = frozenset({Verdict.CHANGED.value, Verdict.NO_BASELINE.value})
@@ -137,7 +129,7 @@ class Publisher:
             content["output"] = _output(title, [prose(job.sentence), *map(prose, notes)], "")
             return content
         verdict = Verdict(result.verdict)
-        content["conclusion"] = CONCLUSIONS.get(verdict, "failure") if result.gating else "action_required"
+        content["conclusion"] = conclusion_of(verdict, gating=result.gating)
         if verdict.value in _ACCEPTABLE and job.pull_request is not None and result.gating:
             content["actions"].append(_button("Re-baseline", "Accept these bits; owners only", REBASELINE))
         summary = [f"**{prose(result.sentence)}**", *map(prose, notes)]
@@ -152,6 +144,11 @@ class Publisher:
             verdict.value.replace("_", " "), summary, "" if report is None else render_markdown(report)
         )
         return content
+
+
+def conclusion_of(verdict: Verdict, *, gating: bool) -> str:
+    """What GitHub is to make of a verdict. A run that was changed on purpose decides nothing."""
+    return CONCLUSIONS.get(verdict, FAILURE) if gating else ACTION_REQUIRED
 
 
 def _output(title: str, summary: list[str], text: str) -> dict[str, str]:

@@ -11,8 +11,9 @@ from sqlalchemy import select
 
 from validator.service.database import Database
 from validator.service.github import GitHub, GitHubAwayError, GitHubError, Place
+from validator.service.jobs.moves import wish_publication
 from validator.service.jobs.owners import PLACES, owners
-from validator.service.jobs.store import take_in, wish_publication
+from validator.service.jobs.store import take_in
 from validator.service.settings import Settings
 from validator.service.tables import Job, Request
 from validator.service.webhooks.asks import CheckCommit, Source
@@ -128,7 +129,7 @@ class Requests:
             raise RefusedError(f"Pull request {pull.number} is at {pull.commit[:12]}, not at {request.commit[:12]}.")
         source = Source(request.repository, request.installation, request.person)
         line = f"pull request {pull.number}"
-        ask = CheckCommit(source, pull.commit, line, pull.number, "rerun", f"request {request.id}")
+        ask = CheckCommit(source, pull.commit, line, pull.number, "rerun", f"request {request.id}", base=pull.base)
         pipelines = self._pipelines()
         with self._database.write() as session:
             taken = take_in(session, ask, pipelines, self._clock())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import select, update
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from validator.service.tables import OPEN, Job, Publication, Request, State
+from validator.service.jobs.changes import change_key, take_change
+from validator.service.jobs.moves import abandon, is_lasting, let_go, move, show_again
+from validator.service.tables import OPEN, Change, Job, Publication, Request, State
 from validator.service.webhooks.asks import (
     Abandon,
     Accept,
@@ -36,7 +38,9 @@ def take_in(session: Session, ask: Ask, pipelines: Sequence[str], now: float) ->
         case Nothing(why):
             return Taken("ignored", why)
         case CheckCommit():
-            return _check(session, ask, pipelines, now)
+            if ask.base or ask.image:
+                return Taken(*take_change(session, ask, now))
+            return check(session, ask, pipelines, now)
         case RunAgain():
             return _again(session, ask, now)
         case Accept():
@@ -48,40 +52,10 @@ def take_in(session: Session, ask: Ask, pipelines: Sequence[str], now: float) ->
             )  # fmt: skip
             return _request(session, request, ask.source, f"Pull request {ask.pull_request} is to be checked.", now)
         case Abandon():
-            ended = abandon(session, ask.source.repository, ask.line, "Nobody waits for it any more.", now)
-            return Taken("accepted" if ended else "ignored", f"{ended} jobs of {ask.line} were let go.")
-
-
-def abandon(
-    session: Session, repository: str, line: str, why: str, now: float, *, pipelines: Iterable[str] | None = None,
-    but: str = "", until: float | None = None, only_waiting: bool = False,
-) -> int:  # fmt: skip
-    """Let go of the open jobs of a line: those of ``pipelines`` (``None``: all), of other commits than ``but``, asked
-    for until a time. Gives their number.
-    """
-    chosen = select(Job).where(Job.repository == repository, Job.line == line, Job.state.in_(OPEN))
-    if pipelines is not None:
-        chosen = chosen.where(Job.pipeline.in_(tuple(pipelines)))
-    if until is not None:
-        chosen = chosen.where(Job.asked <= until)
-    jobs = [job for job in session.scalars(chosen) if job.commit != but]
-    if only_waiting:
-        jobs = [job for job in jobs if job.state == State.WAITING]
-    for job in jobs:
-        move(session, job, State.CANCELLED if job.state == State.WAITING else State.CANCELLING, why, now)
-    return len(jobs)
-
-
-def move(session: Session, job: Job, state: State, sentence: str, now: float) -> None:
-    """Give a job its next state, and ask for its check run to show it."""
-    job.state, job.sentence, job.changed = state, sentence, now
-    wish_publication(session, job)
-
-
-def wish_publication(session: Session, job: Job) -> None:
-    """The check run is to show the job as it is now; an end is shown at once, progress in its turn."""
-    change = update(Publication).where(Publication.job_id == job.id).values(wanted=Publication.wanted + 1)
-    session.execute(change.values(after=0.0) if State(job.state).is_final else change)
+            repository, why = ask.source.repository, "Nobody waits for it any more."
+            ended = abandon(session, repository, ask.line, why, now, only=ask.commit)
+            ended += let_go(session, repository, ask.line, why, only=ask.commit)
+            return Taken("accepted" if ended else "ignored", f"{ended} checks of {ask.line} were let go.")
 
 
 def job_by_attempt(session: Session, attempt_key: str) -> tuple[Job, int] | None:
@@ -93,12 +67,12 @@ def job_by_attempt(session: Session, attempt_key: str) -> tuple[Job, int] | None
     return (job, int(number)) if job is not None and 1 <= int(number) <= job.attempt else None
 
 
-def _check(session: Session, ask: CheckCommit, pipelines: Sequence[str], now: float) -> Taken:
+def check(session: Session, ask: CheckCommit, pipelines: Sequence[str], now: float) -> Taken:
+    """A job for each of these pipelines, whatever the change calls for."""
     source, asked = ask.source, ask.asked or now
     added: list[str] = []
     known: list[str] = []
-    # A long-lived line ends what it began, and drops only what had not started; a pull request drops all of the old.
-    lasting = ask.line.startswith(("branch ", "image "))
+    lasting = is_lasting(ask.line)
     for pipeline in pipelines:
         key = key_of(source.repository, ask.commit, pipeline, ask.action, ask.subject)
         if (old := _same(session, ask, pipeline, key)) is not None:
@@ -160,11 +134,22 @@ def _revived(session: Session, job: Job, asked: float, now: float) -> bool:
 def _again(session: Session, ask: RunAgain, now: float) -> Taken:
     old = _job(session, ask.job_key, ask.source)
     if old is None:
-        return Taken("ignored", "The check run belongs to no job of this service.")
+        return _all_again(session, ask, now)
     wish = CheckCommit(
         ask.source, old.commit, old.line, old.pull_request, "rerun", ask.subject, old.image, asked=old.asked
     )
-    return _check(session, wish, [old.pipeline], now)
+    return check(session, wish, [old.pipeline], now)
+
+
+def _all_again(session: Session, ask: RunAgain, now: float) -> Taken:
+    """The button of an aggregate check run: every pipeline that the change calls for."""
+    row = session.scalars(select(Change).where(Change.key == change_key(ask.job_key))).first()
+    if row is None or row.repository != ask.source.repository:
+        return Taken("ignored", "The check run belongs to no job of this service.")
+    wish = CheckCommit(
+        ask.source, row.commit, row.line, row.pull_request, "rerun", ask.subject, row.image, asked=row.asked
+    )
+    return check(session, wish, row.pipelines.split(), now)
 
 
 def _accept(session: Session, ask: Accept, now: float) -> Taken:
@@ -197,3 +182,4 @@ def _add(session: Session, job: Job, now: float) -> None:
     session.add(job)
     session.flush()
     session.add(Publication(job_id=job.id))
+    show_again(session, job.repository, job.commit)

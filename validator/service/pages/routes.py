@@ -145,6 +145,14 @@ def waivers(request: Request, service: Here) -> Response:
     return _page(request, "waivers.html", "Waivers", waivers=views.waivers(service.settings))
 
 
+@router.get("/changes")
+def changes(request: Request, service: Here) -> Response:
+    """The latest changes, and what they call for."""
+    with service.database.read() as session:
+        found = views.changes(session)
+    return _page(request, "changes.html", "Changes", changes=found)
+
+
 @router.get("/deliveries")
 def deliveries(request: Request, service: Here) -> Response:
     """The latest webhooks."""

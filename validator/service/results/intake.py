@@ -24,8 +24,10 @@ from validator.report.model import Report, Verdict
 from validator.report.reading import read_report
 from validator.report.result import GOLDEN, RESULT, Index, SegmentPlace
 from validator.report.text import printable
+from validator.service.clone import Clone
 from validator.service.database import Database, retrying
-from validator.service.jobs.store import job_by_attempt, move, take_in, wish_publication
+from validator.service.jobs.moves import move, wish_publication
+from validator.service.jobs.store import job_by_attempt, take_in
 from validator.service.results.judging import Judged, judge
 from validator.service.results.pack import REPORT, ContentError, TooLargeError, unpack
 from validator.service.settings import Settings
@@ -49,9 +51,12 @@ class Answer:
 class Intake:
     """The one door for results, below ``results/`` of the data folder."""
 
-    def __init__(self, database: Database, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, database: Database, settings: Settings, clone: Clone, clock: Callable[[], float] = time.time
+    ) -> None:
         self._database = database
         self._settings = settings
+        self._clone = clone
         self._clock = clock
         self.folder = settings.folder / "results"
         self._part = settings.folder / "parts"
@@ -100,7 +105,9 @@ class Intake:
                 unpack(stream, unpacked, self._settings.result_bytes * _EXPANSION)
             with tempfile.TemporaryDirectory(dir=self._part) as scratch:
                 today = datetime.now(UTC).date()
-                judged = judge(unpacked, job.pipeline, self._settings.root, job.commit, Path(scratch), today)
+                judged = judge(
+                    unpacked, job.pipeline, self._settings.root, job.commit, Path(scratch), today, self._clone
+                )
                 _write(unpacked, judged)
             place = self.place(job.id, number)
             place.parent.mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,8 @@ from validator.pipeline import load_pipeline
 from validator.report.json import report_schema
 from validator.report.model import Report, Verdict
 from validator.report.reading import from_document
+from validator.service.clone import Clone, CloneError
+from validator.service.database import StorageError
 from validator.service.results.pack import REPORT, ContentError
 from validator.trajectory.layout import SUMMARY
 from validator.trajectory.reader import Trajectory
@@ -34,8 +36,11 @@ class Judged:
     gating: bool
 
 
-def judge(folder: Path, pipeline: str, root: Path, commit: str, scratch: Path, today: date) -> Judged:
+def judge(
+    folder: Path, pipeline: str, root: Path, commit: str, scratch: Path, today: date, clone: Clone | None = None
+) -> Judged:
     """Judge the unpacked result in ``folder`` as one of ``commit`` by the base revision checked out at ``root``.
+    ``clone`` fetches the commit, for the golden that may come with it.
 
     Raises ``ContentError`` where it is not a result of ``pipeline``.
     """
@@ -44,7 +49,12 @@ def judge(folder: Path, pipeline: str, root: Path, commit: str, scratch: Path, t
         raise ContentError(f"The result is of the pipeline {claimed.pipeline[:100]!r}, asked for is {pipeline!r}.")
     if not claimed.hardware_class.replace("-", "").replace(".", "").replace("_", "").isalnum():
         raise ContentError(f"The result names the hardware class {claimed.hardware_class[:100]!r}.")
-    grounds = _grounds(pipeline, root, commit, scratch, today)
+    try:
+        grounds = _grounds(pipeline, root, commit, scratch, today, clone)
+    except CloneError as error:
+        if error.may_come and claimed.verdict is Verdict.REBASELINED:
+            raise StorageError(f"The golden that comes with {commit[:12]} cannot be had now: {error}") from error
+        grounds = _checked_out(pipeline, root, today)
 
     def place(launch: str) -> Path:
         return folder / "launches" / launch / "trajectory"
@@ -88,15 +98,23 @@ def _insist_on_origin(reference: Path, claimed: Report) -> None:
         raise ContentError("The reference launch is stamped otherwise than the report says.")
 
 
-def _grounds(pipeline: str, root: Path, commit: str, scratch: Path, today: date) -> Grounds:
+def _grounds(
+    pipeline: str, root: Path, commit: str, scratch: Path, today: date, clone: Clone | None
+) -> Grounds:  # fmt: skip
     """The base revision is what is checked out; a golden that comes with the commit is read from git, where it is."""
+    place, revision = (root, "HEAD") if clone is None else (clone.with_commits(commit), clone.base())
     try:
-        found, base, head = read_base_of(pipeline, root, "HEAD", scratch, commit)
-    except ValidatorError:  # no git here, or the commit was not fetched: then no golden can come with it
-        store = GoldenStore(root / "golden")
-        try:
-            found = load_pipeline(pipeline, root)
-        except UsageError as error:
-            raise ContentError(f"The base revision has no such pipeline: {error}") from error
-        base, head = Base("", store, store, is_new=False, policy_changes=()), store
+        found, base, head = read_base_of(pipeline, place, revision, scratch, commit)
+    except ValidatorError:  # no git here, or no such pipeline there
+        return _checked_out(pipeline, root, today)
     return Grounds(found, base, head, today)
+
+
+def _checked_out(pipeline: str, root: Path, today: date) -> Grounds:
+    """The base revision's files alone: no golden can come with the commit."""
+    store = GoldenStore(root / "golden")
+    try:
+        found = load_pipeline(pipeline, root)
+    except UsageError as error:
+        raise ContentError(f"The base revision has no such pipeline: {error}") from error
+    return Grounds(found, Base("", store, store, is_new=False, policy_changes=()), store, today)

@@ -18,7 +18,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class CheckCommit:
-    """Check a commit with every pipeline that is called for.
+    """Check a commit with every pipeline that is called for: by what changed since ``base``, or by the new ``image``;
+    all pipelines where there is neither.
 
     ``asked`` is the event's own time, seconds since 1970, 0 where it has none. ``subject`` tells one wish to run again
     from another; it is empty where the commit alone says what is asked for.
@@ -32,6 +33,7 @@ class CheckCommit:
     subject: str = ""
     image: str = ""
     asked: float = 0.0
+    base: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +68,11 @@ class Accept:
 
 @dataclass(frozen=True, slots=True)
 class Abandon:
-    """Nobody waits for the checks of a line any more."""
+    """Nobody waits for the checks of a line any more; with ``commit`` of that one's alone."""
 
     source: Source
     line: str
+    commit: str = ""
 
 
 @dataclass(frozen=True, slots=True)

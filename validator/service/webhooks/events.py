@@ -30,6 +30,7 @@ COMMAND = "/validate"
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _PREFIX = re.compile(r"[0-9a-f]{12,64}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_GENERATION = re.compile(r"-[0-9a-f]{40}(?:[0-9a-f]{24})?$")
 _LOGIN = re.compile(r"[A-Za-z0-9_.\[\]-]{1,100}")
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}")
 
@@ -73,8 +74,9 @@ def _check_run(payload: Payload, app: str) -> Ask:
 def _again(run: Payload, source: Source) -> Ask:
     """A check run that some other program made for us: its commit is checked again."""
     suite = run.get("check_suite") or {}
-    line, pull = _line(suite)
-    return CheckCommit(source, _commit(run["head_sha"]), line, pull, "rerun", f"check run {int(run['id'])}")
+    line, pull, base = _line(suite)
+    subject = f"check run {int(run['id'])}"
+    return CheckCommit(source, _commit(run["head_sha"]), line, pull, "rerun", subject, base=base)
 
 
 def _check_suite(payload: Payload, app: str) -> Ask:
@@ -83,15 +85,16 @@ def _check_suite(payload: Payload, app: str) -> Ask:
         return _other("check_suite", action)
     if app and str((suite.get("app") or {}).get("id")) != app:
         return Nothing("The check suite is another App's.")
-    line, pull = _line(suite)
+    line, pull, base = _line(suite)
     commit = _commit(suite["head_sha"])
     if action == "rerequested":
         # Suites keep their ID when they are run again; the time tells one wish from the next.
-        return CheckCommit(_source(payload), commit, line, pull, "rerun", f"suite {suite['id']} {suite['updated_at']}")
+        subject = f"suite {suite['id']} {suite['updated_at']}"
+        return CheckCommit(_source(payload), commit, line, pull, "rerun", subject, base=base)
     default = (payload["repository"].get("default_branch") or "").strip()
     if pull is None and suite.get("head_branch") != default:
         return Nothing(f"{_shown(suite.get('head_branch'))} is neither the default branch nor a pull request's.")
-    return CheckCommit(_source(payload), commit, line, pull, asked=_time(suite["updated_at"]))
+    return CheckCommit(_source(payload), commit, line, pull, asked=_time(suite["updated_at"]), base=base)
 
 
 def _pull_request(payload: Payload, _: str) -> Ask:
@@ -106,17 +109,25 @@ def _pull_request(payload: Payload, _: str) -> Ask:
     if (head.get("repo") or {}).get("full_name") != base["repo"]["full_name"]:
         return Nothing(f"The head is a fork's: nothing of it runs before a maintainer comments {COMMAND} COMMIT.")
     line = f"pull request {number}"
-    return CheckCommit(source, _commit(head["sha"]), line, number, asked=_time(pull["updated_at"]))
+    return CheckCommit(
+        source, _commit(head["sha"]), line, number, asked=_time(pull["updated_at"]), base=_base(base)
+    )  # fmt: skip
 
 
 def _merge_group(payload: Payload, _: str) -> Ask:
     action, group = payload["action"], payload["merge_group"]
-    line = f"merge group {_text(group['head_ref'])}"
+    # A queue makes a pull request's group anew on another base, under another name: the newer generation supersedes.
+    line = f"merge group {_text(_GENERATION.sub('', group['head_ref'].removeprefix('refs/heads/')))}"
+    commit = _commit(group["head_sha"])
     if action == "destroyed":
-        return Abandon(_source(payload), line)
+        return Abandon(_source(payload), line, commit)
     if action != "checks_requested":
         return _other("merge_group", action)
-    return CheckCommit(_source(payload), _commit(group["head_sha"]), line, None)
+    made = (group.get("head_commit") or {}).get("timestamp")
+    base = str(group.get("base_sha") or "")
+    return CheckCommit(
+        _source(payload), commit, line, None, asked=_time(made) if made else 0.0, base=_commit(base) if base else ""
+    )  # fmt: skip
 
 
 def _registry_package(payload: Payload, _: str) -> Ask:
@@ -131,7 +142,8 @@ def _registry_package(payload: Payload, _: str) -> Ask:
     commit = str(version.get("target_oid") or "")
     if not _COMMIT.fullmatch(commit):
         return Nothing("The image names no commit that it was built from.")
-    name = f"{package['namespace']}/{package['name']}".lower()
+    # The event is about GitHub's own registry alone.
+    name = f"ghcr.io/{package['namespace']}/{package['name']}".lower()
     line = f"image {_text(name)}"
     return CheckCommit(_source(payload), commit, line, None, "image", digest, image=_text(f"{name}@{digest}"))
 
@@ -177,13 +189,18 @@ def _source(payload: Payload) -> Source:
     return Source(repository, int(installation["id"]) if installation else None, requester)
 
 
-def _line(suite: Payload) -> tuple[str, int | None]:
-    """What commits follow one another on, and the pull request where there is exactly one that is no fork's."""
+def _line(suite: Payload) -> tuple[str, int | None, str]:
+    """What commits follow one another on; the pull request where there is exactly one that is no fork's; its base."""
     pulls = suite.get("pull_requests") or []
     if len(pulls) == 1:
         number = int(pulls[0]["number"])
-        return f"pull request {number}", number
-    return f"branch {_text(suite.get('head_branch') or 'none')}", None
+        return f"pull request {number}", number, _base(pulls[0].get("base") or {})
+    return f"branch {_text(suite.get('head_branch') or 'none')}", None, ""
+
+
+def _base(base: Payload) -> str:
+    """Commit of the base, empty where the event does not say it."""
+    return _commit(base["sha"]) if base.get("sha") else ""
 
 
 def _commit(text: Any) -> str:
