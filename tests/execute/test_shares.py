@@ -35,9 +35,7 @@ def test_gpus_are_those_that_the_caller_may_see() -> None:
 def test_cores_are_counted_and_not_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shares, "available_cores", lambda: tuple("0123"))
     assert shares.shares("cpu", 2, 2, "this machine") == ((), ())
-    with pytest.raises(
-        UsageError, match="needs 6 CPU cores.* and this machine has 4; .* at most --parallel 2"
-    ):
+    with pytest.raises(UsageError, match="needs 6 CPU cores.* and this machine has 4; .* at most --parallel 2"):
         shares.shares("cpu", 2, 3, "this machine")
     with pytest.raises(UsageError, match="1 rank each"):
         shares.shares("cpu", 1, 5, "this machine")

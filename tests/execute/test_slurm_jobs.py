@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from validator.errors import UsageError
-from validator.execute.slurm import SlurmOptions
 from validator.execute.slurm_jobs import JobState
+from validator.execute.slurm_options import SlurmOptions
 from validator.execute.slurm_task import master, torchrun
 
 #: As ``scontrol show job --oneliner`` of Slurm 22.05 prints it.

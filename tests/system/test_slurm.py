@@ -67,6 +67,16 @@ def test_the_callers_shell_has_no_part_in_a_job(
     assert check(project).verdict == "pass"
 
 
+def test_launches_side_by_side_are_jobs_side_by_side(project: Project, cluster: Cluster) -> None:
+    assert project.record_golden().code == 0
+    ran = check(project, "--parallel", "3", "--launches", "3")
+    assert (ran.code, ran.verdict, ran.outcomes) == (0, "pass", ("holds", "holds", "holds", "holds"))
+    names = ["reference", "repeat", "repeat-2", "resume-1", "resume-2", "resume-3"]
+    assert [launch["name"] for launch in ran.report["launches"]] == names
+    jobs = cluster.ask("scontrol", "show", "jobs", "--oneliner").splitlines()
+    assert {name for name in names if any(f"JobName=validator-{name} " in job for job in jobs)} == set(names)
+
+
 def test_a_fault_is_found_through_slurm(project: Project, cluster: Cluster) -> None:
     assert project.record_golden().code == 0
     project.double.misbehave(reference={"random": {"step": 4}}, repeat={"random": {"step": 4}})
@@ -119,7 +129,8 @@ def test_a_waiting_job_is_told_to_who_watches(project: Project, cluster: Cluster
     from tests.execute.launching import request_in
     from validator.execute.interpreter import find_interpreter
     from validator.execute.kit import surround
-    from validator.execute.slurm import SlurmExecutor, SlurmOptions
+    from validator.execute.slurm import SlurmExecutor
+    from validator.execute.slurm_options import SlurmOptions
 
     blocker = cluster.ask("sbatch", "--parsable", "--exclusive", "--output=/dev/null", "--wrap=sleep 4").strip()
     wait_until(lambda: launching(cluster) == [blocker])

@@ -58,7 +58,8 @@ def executors(place: Place, pipeline: Pipeline, out: Path) -> tuple[Executor, Ex
     if place.image is not None:
         return _containers(place, pipeline)
     if place.slurm is not None:
-        from validator.execute.slurm import SlurmExecutor, SlurmOptions  # noqa: PLC0415
+        from validator.execute.slurm import SlurmExecutor  # noqa: PLC0415
+        from validator.execute.slurm_options import SlurmOptions  # noqa: PLC0415
 
         options, computation = SlurmOptions.parse(place.slurm), pipeline.computation
         options.check(computation.ranks)

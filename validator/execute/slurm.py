@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
-import math
-import re
-import shlex
-import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, final
 
 from validator.environment import Gpu, Host
-from validator.errors import LaunchError, UsageError
+from validator.errors import LaunchError
 from validator.execute import slurm_jobs
-from validator.execute.failures import explain
 from validator.execute.interpreter import Interpreter, find_interpreter
-from validator.execute.kit import build_kit, launch_environment
+from validator.execute.kit import build_kit
 from validator.execute.launch import Ending, LaunchOutcome, OnProgress, OnWait, StopWhen, Surroundings, Watch
-from validator.execute.owner import Owner
 from validator.execute.request import LaunchRequest
+from validator.execute.slurm_job import SlurmJob
 from validator.execute.slurm_jobs import JobState
+from validator.execute.slurm_options import SlurmOptions
 from validator.report.text import printable
 from validator.trajectory.groups import Moment
 
@@ -34,54 +28,6 @@ ASK_EVERY = 2.0
 
 #: The most machines that a job may ask for here.
 MOST_NODES = 4096
-
-#: What the product decides about its jobs.
-_OWNED = frozenset(
-    {
-        "array", "comment", "error", "export", "job_name", "nodes", "no_requeue", "ntasks", "ntasks_per_node",
-        "open_mode", "output", "requeue", "signal", "time", "wrap",
-    }
-)  # fmt: skip
-
-_submitting = threading.Lock()
-
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
-
-
-@dataclass(frozen=True, slots=True)
-class SlurmOptions:
-    """``tasks_per_node`` share a node's ranks; a job may wait ``queue_seconds``; ``others`` go to sbatch."""
-
-    tasks_per_node: int = 1
-    queue_seconds: int = 24 * 3600
-    others: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def parse(cls, given: Mapping[str, str]) -> Self:
-        """From ``--slurm-option`` pairs. Raises ``UsageError``."""
-        own: dict[str, int] = {}
-        others = {}
-        for name, value in given.items():
-            if name in {"tasks_per_node", "queue_seconds"}:
-                if not value.isdigit() or not int(value):
-                    raise UsageError(f"--slurm-option {name}={value} is not accepted; give a whole number from 1.")
-                own[name] = int(value)
-            elif name in _OWNED or not _NAME.fullmatch(name) or "\n" in value:
-                raise UsageError(
-                    f"--slurm-option {name}={printable(value)} is not accepted: the product sets it itself, or it is "
-                    "no option of sbatch; partition, account, qos, constraint, gres, mem and the like are."
-                )
-            else:
-                others[name] = value
-        return cls(**own, others=others)
-
-    def check(self, ranks_per_node: int) -> None:
-        """Raise ``UsageError`` where a node's ranks do not share out among its tasks."""
-        if ranks_per_node % self.tasks_per_node:
-            raise UsageError(
-                f"{ranks_per_node} ranks of a node do not share out among {self.tasks_per_node} tasks; "
-                "change --slurm-option tasks_per_node."
-            )
 
 
 @final
@@ -141,7 +87,7 @@ class SlurmExecutor:
             interpreter = find_interpreter(None)
             kit = build_kit(self.folder / "kit", interpreter)
             surroundings = Surroundings(interpreter.path, kit, None, {})
-            self._carry_out(_Job(self, self.folder, self.folder / "log.txt", surroundings, None), 120.0)
+            self._carry_out(self._job(self.folder, self.folder / "log.txt", surroundings, None), 120.0)
             self._host = _read_host(self.folder)
         return self._host
 
@@ -176,7 +122,7 @@ class SlurmExecutor:
                 f"The launch cannot be started: {error.strerror} ({error.filename}); change --out."
             ) from error
         started = time.monotonic()
-        job = _Job(self, request.scratch, log, surroundings, request)
+        job = self._job(request.scratch, log, surroundings, request)
         ending = self._carry_out(job, limit_seconds, look, on_wait)
         seconds = time.monotonic() - started
         if ending is Ending.COMPLETED:
@@ -189,7 +135,12 @@ class SlurmExecutor:
             )
         return LaunchOutcome(ending, seconds, log)
 
-    def _carry_out(self, job: _Job, limit: float, look: Any = None, on_wait: OnWait | None = None) -> Ending:
+    def _job(self, folder: Path, log: Path, surroundings: Surroundings, request: LaunchRequest | None) -> SlurmJob:
+        return SlurmJob(
+            self.options, self.node_count, self.device, self.memory_gibibytes, folder, log, surroundings, request
+        )
+
+    def _carry_out(self, job: SlurmJob, limit: float, look: Any = None, on_wait: OnWait | None = None) -> Ending:
         """Submit, watch, and leave no job behind."""
         number = job.submit(limit)
         over = False
@@ -235,112 +186,6 @@ class SlurmExecutor:
                 f"The job {number} still waited in Slurm's queue ({printable(state.reason)}) after "
                 f"{self.options.queue_seconds} s (--slurm-option queue_seconds) and was cancelled."
             )
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """One job: a launch, or with no request one that only looks at its machine."""
-
-    executor: SlurmExecutor
-    folder: Path
-    log: Path
-    surroundings: Surroundings
-    request: LaunchRequest | None
-
-    @property
-    def tasks_per_node(self) -> int:
-        return self.executor.options.tasks_per_node if self.request is not None else 1
-
-    @property
-    def tasks(self) -> int:
-        return self.executor.node_count * self.tasks_per_node if self.request is not None else 1
-
-    @property
-    def ranks_per_task(self) -> int:
-        return self.request.ranks // self.tasks if self.request is not None else 1
-
-    @property
-    def is_ending(self) -> bool:
-        """All tasks have said that they are done: the job is about to end."""
-        return self.request is not None and all(
-            (self.folder / f"task-{task}.ended").exists() for task in range(self.tasks)
-        )
-
-    def submit(self, limit: float) -> str:
-        """Hand it to Slurm; returns its number. Raises ``LaunchError`` where Slurm refuses it."""
-        import submitit  # noqa: PLC0415
-        from submitit.core.utils import FailedJobError, FailedSubmissionError  # noqa: PLC0415
-
-        plan = self.folder / "task.json"
-        plan.write_text(json.dumps(self._plan(), indent=1), encoding="utf-8")
-        program = self.surroundings.kit / "validator" / "execute" / "slurm_task.py"
-        command = [str(self.surroundings.python), "-I", "-S", str(program), str(plan)]
-
-        class Candidate(submitit.SlurmExecutor):  # type: ignore[misc]
-            """Starts the candidate's interpreter, not ours, and pickles nothing that a job would read."""
-
-            @property
-            def _submitit_command_str(self) -> str:
-                return shlex.join(command)
-
-        executor = Candidate(self.folder / "submitit")
-        try:
-            executor.update_parameters(**self._parameters(limit))
-            # submitit repeats what sbatch says, and so do we. The stream is the whole process's: one job at a time.
-            with _submitting, contextlib.redirect_stderr(io.StringIO()):
-                return str(executor.submit(submitit.helpers.CommandFunction(command)).job_id)
-        except (FailedJobError, FailedSubmissionError, OSError) as error:
-            why = printable(" ".join(str(error).split()))[-300:].rstrip(".")
-            raise LaunchError(f"Slurm refused the job: {why}; change --slurm-option.") from error
-
-    def insist(self, state: JobState, number: str) -> None:
-        """Raise ``LaunchError`` unless the job came to its end by itself and well."""
-        if state.completed:
-            return
-        if state.why is not None:
-            raise LaunchError(f"The job {number} has no result: {state.why} (Slurm: {state.name}); see {self.log}.")
-        reason = explain(self.log, state.code, self.surroundings.python)
-        raise LaunchError(f"The launch failed: {printable(reason)} (job {number}); see {self.log}.")
-
-    def _plan(self) -> dict[str, object]:
-        return {
-            "python": str(self.surroundings.python),
-            "kit": str(self.surroundings.kit),
-            "directory": str(self.folder),
-            "host": str(self.folder / "host.json"),
-            "environment": launch_environment(self.surroundings),
-            "tasks": self.tasks,
-            "ranks": self.ranks_per_task,
-            "module": "validator.workload.entry",
-            "request": None if self.request is None else str(self.folder / "request.json"),
-        }
-
-    def _parameters(self, limit: float) -> dict[str, Any]:
-        others = {name.replace("_", "-"): value or True for name, value in self.executor.options.others.items()}
-        more: dict[str, Any] = {
-            "no-requeue": True,
-            "export": "NONE",
-            "comment": slurm_jobs.COMMENT + Owner.current().text,
-            "output": str(self.folder / "batch.txt"),
-            "signal": "CONT@60",  # submitit's own would end ranks early
-        }
-        if "cpus-per-task" not in others:
-            more["cpus-per-task"] = self.ranks_per_task
-        if self.executor.device == "cuda" and not any(name.startswith(("gpus", "gres")) for name in others):
-            more["gpus-per-node"] = self.ranks_per_task * self.tasks_per_node
-        if self.executor.memory_gibibytes is not None and not any(name.startswith("mem") for name in others):
-            more["mem"] = f"{self.executor.memory_gibibytes}G"
-        return {
-            "job_name": f"validator-{self.folder.name}",
-            "nodes": self.executor.node_count if self.request is not None else 1,
-            "ntasks_per_node": self.tasks_per_node,
-            "time": math.ceil(limit / 60) + 2,
-            "wckey": None,
-            "stderr_to_stdout": True,
-            "srun_args": ["--output", str(self.log), "--kill-on-bad-exit=1"],
-            "additional_parameters": more | others,
-        }
 
 
 def _read_host(folder: Path) -> Host:
