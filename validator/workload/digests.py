@@ -12,7 +12,7 @@ from torch import Tensor
 
 from validator.errors import LaunchError
 from validator.trajectory.groups import Group
-from validator.trajectory.leaves import XXH3, LeafKey, LeafTable
+from validator.trajectory.leaves import XXH3, Algorithm, LeafKey, LeafTable
 from validator.trajectory.record import GroupRecord
 from validator.workload.state import Leaf
 
@@ -61,8 +61,13 @@ class Digester:
     name.
     """
 
-    def __init__(self) -> None:
-        self.hash: Callable[[Any, int], bytes] = XXH3.hash
+    def __init__(self, algorithm: Algorithm = XXH3) -> None:
+        self.algorithm = algorithm
+        self.hash: Callable[[Any, int], bytes] = algorithm.hash
+        #: Whether what ``capture`` gives may still be on its way when it returns.
+        self.defers = False
+        #: Who computes the digests, for the end record.
+        self.described = {"algorithm": algorithm.name, "implementation": "host", "why": ""}
         self._keys: dict[Group, dict[str, tuple[Any, Any, str, LeafKey]]] = {group: {} for group in Group}
         self._views: dict[Group, dict[str, _View]] = {group: {} for group in _STATIONARY}
         self._tables: dict[Group, LeafTable] = {}
@@ -84,6 +89,14 @@ class Digester:
         # No Python between two hashes: with tensors of a quarter megabyte that alone would cost a tenth.
         digests = b"".join(map(self.hash, contents, [key.seed for key in keys]))
         return GroupRecord(self._table(group, tuple(keys)), digests)
+
+    def capture(self, group: Group, leaves: Sequence[Leaf]) -> Callable[[], GroupRecord]:
+        """``record``, but its result is asked for later: a device may still be computing it when this returns."""
+        record = self.record(group, leaves)
+        return lambda: record
+
+    def send(self) -> None:
+        """All groups of a moment are captured; nothing to do where they are already here."""
 
     def answer(self, key: LeafKey, content: Any) -> bytes:
         """The digest that ``record`` gives a leaf of this key and content."""

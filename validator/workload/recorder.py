@@ -3,11 +3,15 @@
 ``batch`` is digested as the forward pass is given it; ``gradients`` and ``gathered_parameters`` at entry to
 ``optimizer.step()``, when the gradients are reduced and every forward pass of the step has consumed the parameters;
 ``metrics`` when ``train_step`` returns; the persistent groups when the loop next reaches ``train_step``, or ends.
+
+On a GPU digests are queued behind the work that they observe, and a moment is written at the next of these points, when
+they have long arrived: nothing waits for the device.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from torch import Tensor
@@ -31,11 +35,11 @@ class Recorder:
     back, at the end.
     """
 
-    def __init__(self, request: LaunchRequest, rank: int) -> None:
+    def __init__(self, request: LaunchRequest, rank: int, digester: Digester | None = None) -> None:
         self.request = request
         self.rank = rank
-        self.digester = Digester()
-        self.writer = RankWriter(request.trajectory, rank, request.ranks)
+        self.digester = digester or _digester(request.device)
+        self.writer = RankWriter(request.trajectory, rank, request.ranks, self.digester.algorithm)
         self.samples = Samples(request.samples, rank, request.samples_directory)
         self.coverage = Coverage()
         self._state: TrainingState | None = None
@@ -44,7 +48,8 @@ class Recorder:
         self._micro_batch = 0
         self._entered = False
         self._step = 0
-        self._records: dict[Group, GroupRecord] = {}
+        self._records: dict[Group, Callable[[], GroupRecord]] = {}
+        self._pending: tuple[Moment, dict[Group, Callable[[], GroupRecord]], dict[str, Metric]] | None = None
         self._step_metrics: dict[str, Metric] = {}
         self._flips: dict[str, dict[str, Any]] = {}
 
@@ -72,7 +77,7 @@ class Recorder:
         with plain_torch():
             for name, tensor in sorted(batch.items()):
                 if tensor is not None:
-                    self._batch.append(Leaf(f"micro_batch{self._micro_batch}/{name}", tensor.detach().cpu().clone()))
+                    self._batch.append(Leaf(f"micro_batch{self._micro_batch}/{name}", tensor.detach().clone()))
         self._micro_batch += 1
 
     def on_loss(self, report: Tensor) -> None:
@@ -82,6 +87,7 @@ class Recorder:
 
     def before_step(self, done: int) -> None:
         """The loop is about to enter ``train_step`` with ``done`` steps behind it."""
+        self._flush()
         with plain_torch():
             if not self._entered:
                 self._entered = True
@@ -93,6 +99,7 @@ class Recorder:
 
     def before_update(self) -> None:
         """Gradients are reduced and the update is about to begin."""
+        self._flush()
         with plain_torch():
             for group in (Group.GRADIENTS, Group.GATHERED_PARAMETERS):
                 self._capture(Moment(self._step), group, self.state.leaves(group))
@@ -116,12 +123,14 @@ class Recorder:
 
     def on_end(self) -> None:
         """The loop has ended: the last step's state, the proofs, and the end record."""
+        self._flush()
         with plain_torch():
             moment = Moment(self._step)
             self._append(moment, last=True)
             self.coverage.check_state(self.state, self.digester)
         self.writer.close(
             {
+                "digest": self.digester.described,
                 "known_answers": check_known_answers(self.digester.answer),
                 "flips": self._flips,
                 "coverage": self.coverage.report(),
@@ -130,19 +139,29 @@ class Recorder:
         )
 
     def _capture(self, moment: Moment, group: Group, leaves: list[Leaf]) -> None:
-        self._records[group] = self.digester.record(group, leaves)
+        self._records[group] = self.digester.capture(group, leaves)
         self.samples.hand_over(moment, group, leaves, self.digester)
 
     def _append(self, moment: Moment, last: bool = False) -> None:
         """Read the persistent groups, and write the moment with what the step left behind."""
         for group in PERSISTENT_GROUPS:
             self._capture(moment, group, self.state.leaves(group))
-        self.writer.append(moment, self._records, self._step_metrics)
+        self.digester.send()
+        self._pending = moment, dict(self._records), self._step_metrics
+        if last or not self.digester.defers:
+            self._flush()
         if last:
             for group in PERSISTENT_GROUPS:
                 self._prove(group, lambda group=group: self.state.leaves(group))  # type: ignore[misc]
             self._prove_metrics()
         self._records, self._step_metrics = {}, {}
+
+    def _flush(self) -> None:
+        """Write the moment whose digests were still on their way."""
+        if self._pending is not None:
+            moment, captured, metrics = self._pending
+            self._pending = None
+            self.writer.append(moment, {group: record() for group, record in captured.items()}, metrics)
 
     def _prove(self, group: Group, collect: Any) -> None:
         """At the last step, flip one bit of the group and see its fingerprint change."""
@@ -150,7 +169,7 @@ class Recorder:
             return
         seed = self.request.flips ^ (len(self._flips) * 0x9E3779B1)
         proof = flip_and_restore(
-            group, seed, collect, lambda leaves: self.digester.record(group, leaves), self._records[group]
+            group, seed, collect, lambda leaves: self.digester.record(group, leaves), self._records[group]()
         )
         if proof:
             self._flips[group] = proof
@@ -174,3 +193,16 @@ class Recorder:
             "after": after.digest.hex(),
             "restored": metric_record(self._step_metrics, table).digest.hex(),
         }
+
+
+def _digester(device: str) -> Digester:
+    """The digester of launches on ``device``. Raises ``LaunchError`` where none can be trusted on this rank's GPU."""
+    if device != "cuda":
+        return Digester()
+    import torch
+
+    from validator.workload.cuda.digester import DeviceDigester
+
+    # As Megatron will do itself a little later: each rank of a node has the GPU of its local rank.
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+    return DeviceDigester(torch.device("cuda", torch.cuda.current_device()))

@@ -1,0 +1,1 @@
+"""Fingerprints on a GPU: leaves are digested where they lie, by one kernel for thousands of them."""
