@@ -152,6 +152,11 @@ def _check(sub: argparse.ArgumentParser) -> None:
     _publishing(sub)
     sub.add_argument("--keep-going", action="store_true", help="run the later gates although an earlier one fails")
     sub.add_argument(
+        "--localise",
+        action=argparse.BooleanOptionalAction,
+        help="find the module in which bits part, with launches of its own (default: for a person at a terminal)",
+    )
+    sub.add_argument(
         "--launches", metavar="N", type=int, default=1, help="at least N independent launches: rare faults need more"
     )
     sub.add_argument(

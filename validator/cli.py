@@ -18,11 +18,12 @@ from validator.service.commands import COMMANDS as SERVICE_COMMANDS
 if TYPE_CHECKING:
     from validator.check.launches import Launches
     from validator.check.place import Place
-    from validator.check.run import MeasureOverhead, Order
+    from validator.check.run import Localise, MeasureOverhead, Order
     from validator.check.side_by_side import SideBySide
     from validator.execute.plugin import Plugin
     from validator.golden import GoldenStore
     from validator.pipeline import Pipeline, Requirement
+    from validator.trajectory.reader import Trajectory
 
 #: Exit codes beyond those of verdicts and errors: 128 + the signal that ended the run.
 INTERRUPTED, TERMINATED = 130, 143
@@ -46,7 +47,8 @@ def check(options: argparse.Namespace) -> int:
     order = _order(options)
     launches = _launches(order)
     side_by_side = _side_by_side(order, launches)
-    findings = Check(order, launches, measure=_overhead_gate(launches, order), side_by_side=side_by_side).run()
+    measure, localise = _overhead_gate(launches, order), _localiser(options, launches, order)
+    findings = Check(order, launches, measure=measure, side_by_side=side_by_side, localise=localise).run()
     report = build_report(findings)
     show(report, sys.stdout)
     write_reports(report, order.out, options.json, options.markdown, options.junit)
@@ -106,7 +108,7 @@ def golden_record(options: argparse.Namespace) -> int:
         approver=options.approver, requester=options.requester or options.approver, reason=options.reason, launches=0,
         resume="", recorded=datetime.now(UTC).date(), change=options.change, accept_drift=options.accept_drift,
     )  # fmt: skip
-    golden, resume = record_golden(order.pipeline, _launches(order), _store(options), approval)
+    golden, resume = record_golden(order.pipeline, _launches(order), _store(options), approval, trace=_trace_of_step_1)
     print(f"Recorded {golden.folder}, digest {golden.digest}, supersedes {golden.record.supersedes or 'none'}")
     for finding in resume.waived if resume is not None else ():
         print(f"waived: {finding.leaf}, {', '.join(finding.places)}")
@@ -140,7 +142,8 @@ def golden_propose(options: argparse.Namespace) -> int:
         assert order.base is not None
         base, launches = order.base.revision, _launches(order)
         key = (order.pipeline.name, launches.hardware_class)
-        golden, _ = record_golden(order.pipeline, launches, store_for(order.base, out, *key), approval)
+        store = store_for(order.base, out, *key)
+        golden, _ = record_golden(order.pipeline, launches, store, approval, trace=_trace_of_step_1)
         proposals.append(proposal_of(order.base.goldens.find(*key), golden))
         print(f"Proposed {golden.folder}, digest {golden.digest}, supersedes {golden.record.supersedes or 'none'}")
     print(f"What an owner needs to see: {write_proposal(out, commit, base, proposals)}")
@@ -255,6 +258,28 @@ def _doctor_of_image(options: argparse.Namespace) -> int:
             print(f"{'':23} {finding.advice}")
     print("Launches run in this image." if found.can_run else found.lacking)
     return 0 if found.can_run else FAILED
+
+
+def _localiser(options: argparse.Namespace, launches: Launches, order: Order) -> Localise | None:
+    """By default for a person at a terminal; elsewhere it is asked for, since it launches again."""
+    wanted = options.localise
+    if wanted is None:
+        wanted = sys.stdout.isatty() and not os.environ.get("CI")
+    if not wanted:
+        return None
+    from validator.diagnose.relaunch import Relaunch
+
+    return Relaunch(order, launches)
+
+
+def _trace_of_step_1(launches: Launches, trajectory: Trajectory) -> bytes | None:
+    from validator.diagnose.golden_trace import trace_of_step_1
+
+    try:
+        return trace_of_step_1(launches, trajectory)
+    except ValidatorError as error:
+        print(f"validator: the golden goes without a module trace of step 1: {error}", file=sys.stderr)
+        return None
 
 
 def _overhead_gate(launches: Launches, order: Order) -> MeasureOverhead | None:

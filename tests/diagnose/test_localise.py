@@ -139,7 +139,7 @@ def test_a_state_that_differs_before_step_1_is_the_initialisation() -> None:
     assert (found.outcome, found.group) == (LocalisationOutcome.BEFORE_STEP_1, "parameters")
     assert found.sentence == (
         "The difference is there already after the initialisation, rank 0: parameters differ "
-        "(decoder.layers.0.mixer.weight), and no traced call made the difference."
+        "(decoder.layers.0.mixer.weight)."
     )
 
 

@@ -20,6 +20,9 @@ from validator.pipeline import Gate, Pipeline, Requirement
 from validator.report.model import GateReport, Outcome
 from validator.trajectory.reader import Trajectory
 
+#: Makes the module trace of step 1 of what has this trajectory, packed; ``None`` where it cannot be had.
+TraceStep1 = Callable[[Launches, Trajectory], bytes | None]
+
 
 class NotReproducibleError(ValidatorError):
     """Independent launches differ, or a resumed one does: nothing that could become golden. Nothing was written."""
@@ -50,12 +53,13 @@ def record_golden(
     store: GoldenStore,
     approval: Approval,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    trace: TraceStep1 | None = None,
 ) -> tuple[Golden, GateReport | None]:
     """Make what the pipeline computes here its golden: two launches that agree, finite values, a resume that holds.
 
-    ``approval.launches`` and ``.resume`` are filled in from what was seen. Returns the golden and the resume gate
-    (``None`` where the policy has none). Raises ``NotReproducibleError`` where bits differ, ``UsageError`` where a
-    rule forbids it.
+    ``approval.launches`` and ``.resume`` are filled in from what was seen. ``trace`` makes the module trace that goes
+    with the golden. Returns the golden and the resume gate (``None`` where the policy has none). Raises
+    ``NotReproducibleError`` where bits differ, ``UsageError`` where a rule forbids it.
     """
     if launches.stamps:
         listed = ", ".join(launches.stamps)
@@ -88,7 +92,9 @@ def record_golden(
                 f"The resume gate does not hold, so nothing becomes golden. {resume.sentence}{waivers}"
             )
     seen = replace(approval, launches=2, resume="holds" if segments else "off")
-    return store.write(first.trajectory, seen), resume
+    if trace is not None:
+        launches.total += 1
+    return store.write(first.trajectory, seen, trace(launches, first.trajectory) if trace is not None else None), resume
 
 
 def _insist_on_sight(proofs: list[Proof]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import final
 
@@ -28,7 +28,7 @@ from validator.execute.launch import Executor
 from validator.execute.plugin import Plugin
 from validator.golden import Golden, GoldenStore
 from validator.pipeline import Gate, Pipeline, Requirement
-from validator.report.model import GateReport, Outcome
+from validator.report.model import GateReport, Localisation, LocalisationOutcome, Outcome
 from validator.report.progress import Progress
 from validator.trajectory.reader import Trajectory
 
@@ -38,6 +38,25 @@ MACHINERY = (LaunchError, TrajectoryError, OSError)
 #: Measures what determinism costs: the launches, the ``--env`` settings, the run's folder, and whether it gates; gives
 #: the gate and the record of the measurement.
 MeasureOverhead = Callable[[Launches, Mapping[str, str], Path, bool], tuple[GateReport, Mapping[str, object]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parted:
+    """A gate whose two sides part, for whoever finds out where in the code: the check so far.
+
+    ``launched`` are all launches that came to their end, the reference first; ``attribution`` is the gate's outcome
+    where the golden's own environment was launched.
+    """
+
+    gate: GateReport
+    golden: Golden | None
+    launched: tuple[Launched, ...]
+    attribution: GateReport | None
+    today: date
+
+
+#: Finds out where in the code the two sides of a failing gate part, with launches of its own.
+Localise = Callable[[Parted], Localisation]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +181,7 @@ class Check:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         measure: MeasureOverhead | None = None,
         side_by_side: SideBySide | None = None,
+        localise: Localise | None = None,
     ) -> None:
         self._order = order
         self._launches = launches
@@ -172,6 +192,7 @@ class Check:
         self._gates: dict[str, GateReport] = {}
         self._requirements = order.requirements
         self._measure = measure
+        self._localise = localise
         self._overhead_record: Mapping[str, object] | None = None
         self._book = WaiverBook(RESUME, policy.waivers, self._started.date())
         self._store = GoldenStore(order.compared_with)
@@ -188,6 +209,7 @@ class Check:
         finally:
             self._side_by_side.close()
         self._attribute()
+        self._localise_gates()
         return self._findings()
 
     def _reference(self) -> bool:
@@ -291,6 +313,22 @@ class Check:
             return attribution_gate(expected, reference.trajectory, launched.trajectory, names, notes)
 
         self._judge(answer, ATTRIBUTION)
+
+    def _localise_gates(self) -> None:
+        """Where in the code two sides part. It changes no outcome, whatever becomes of its launches."""
+        unsure = REPEATABILITY in self._gates and self._gates[REPEATABILITY].outcome is Outcome.FAILS
+        for name in (REPEATABILITY,) if unsure else (GOLDEN, ATTRIBUTION, RESUME):
+            gate = self._gates.get(name)
+            if self._localise is None or gate is None or gate.outcome is not Outcome.FAILS or gate.divergence is None:
+                continue
+            attribution = self._gates.get(ATTRIBUTION)
+            parted = Parted(gate, self._golden, tuple(self._done), attribution, self._started.date())
+            try:
+                found = self._localise(parted)
+            except MACHINERY as error:
+                sentence = f"The module is unknown; this does not touch the verdict. {error}"
+                found = Localisation(LocalisationOutcome.UNKNOWN, sentence)
+            self._gates[name] = replace(gate, localisation=found)
 
     def _resume(self) -> bool:
         chain = _chain(self._order.pipeline)

@@ -5,12 +5,20 @@ from __future__ import annotations
 from validator.diagnose.pairing import Pair
 from validator.diagnose.traces import Event
 
-#: What a state group that differs before any call means, where it is not said by its name alone.
+#: How a state group that differs is told.
 _STATES = {
-    "batch": "the micro-batch that the forward pass is given differs: it is the data, and no module",
-    "rng": "the state of a random-number generator differs: somewhere before, more or fewer numbers were drawn",
-    "data_position": "the position in the data differs",
-    "schedule": "the schedule differs",
+    "batch": "the micro-batch that the forward pass is given differs{leaf}: it is the data, and no module",
+    "rng": (
+        "the state of a random-number generator differs{leaf}: somewhere before, more or fewer numbers were drawn, "
+        "or another state was restored"
+    ),
+    "data_position": "the position in the data differs{leaf}",
+    "schedule": "the schedule differs{leaf}",
+    "optimizer": "the optimizer's state differs{leaf}",
+    "parameters": "parameters differ{leaf}",
+    "main_parameters": "the optimizer's main parameters differ{leaf}",
+    "buffers": "buffers differ{leaf}",
+    "gradients": "gradients differ{leaf}",
 }
 
 
@@ -40,17 +48,15 @@ def sentence_of_module(pair: Pair, step: int, inner: Pair | None) -> str:
 def sentence_of_state(pair: Pair, step: int, group: str, leaf: str) -> str:
     """A state that differs, and no call that made it so."""
     event = pair.event
-    name = f" ({leaf})" if leaf else ""
-    what = _STATES.get(group, f"{group.replace('_', ' ')} differ{name}, and no traced call made the difference")
-    if group in _STATES:
-        what += name
+    what = _STATES.get(group, f"{group} differs{{leaf}}").format(leaf=f" ({leaf})" if leaf else "")
     if event.phase == "start":
         begun = "after the initialisation" if step == 1 else f"when step {step} begins"
         return f"The difference is there already {begun}, rank {pair.rank}: {what}."
     if event.phase == "end":
-        return f"The difference is there when step {step} ends, rank {pair.rank}: {what}."
-    before = "" if group == "batch" else f"Before {named(event)}, "
-    return f"{place(pair, step)}: {before}{what}."
+        return f"The difference is there when step {step} ends, rank {pair.rank}: {what}; no traced call made it."
+    if group == "batch":
+        return f"{place(pair, step)}: {what}."
+    return f"{place(pair, step)}: when {named(event)} begins, {what}; no traced call made the difference."
 
 
 def sentence_of_unknown(pair: Pair, step: int) -> str:
@@ -73,6 +79,8 @@ def named(event: Event) -> str:
     """The shortest name of what an event is of."""
     if event.phase == "collective":
         return event.name
+    if event.phase == "optimizer" and not event.name:
+        return "the optimizer's update"
     if event.phase == "optimizer" and event.module:
         return f"the optimizer's update of {event.name}"
     return event.module or event.name or event.source.name or "the model"

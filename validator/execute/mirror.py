@@ -24,6 +24,9 @@ _LONGEST_LINE = 8 << 20
 #: Largest of the files that are written once, in bytes.
 _SMALL = 8 << 20
 
+#: Largest trace of one rank, in bytes.
+_TRACE = 256 << 20
+
 
 @dataclass(slots=True)
 class _Growing:
@@ -71,6 +74,7 @@ class Mirror:
         """Take over everything, once nothing of the launch runs any more."""
         self.follow()
         self._copy_measurements()
+        self._copy_trace()
         directory = self._open(self.source / self.request.trajectory.name)
         if directory is None:
             return
@@ -99,6 +103,18 @@ class Mirror:
             for rank in range(self.request.ranks):
                 target = self.request.measurement_file(rank)
                 self._copy(directory, target.name, target, _SMALL)
+        finally:
+            os.close(directory)
+
+    def _copy_trace(self) -> None:
+        directory = None if self.request.trace is None else self._open(self.source / self.request.trace_directory.name)
+        if directory is None:
+            return
+        self.request.trace_directory.mkdir(exist_ok=True)
+        try:
+            for rank in range(self.request.ranks):
+                target = self.request.trace_file(rank)
+                self._copy(directory, target.name, target, _TRACE)
         finally:
             os.close(directory)
 

@@ -86,6 +86,10 @@ class LaunchRequest:
         """Where every rank writes its trace, ``rank-00000.jsonl`` and so on."""
         return self.scratch / "trace"
 
+    def trace_file(self, rank: int) -> Path:
+        """Where a rank writes its trace."""
+        return self.trace_directory / f"rank-{rank:05d}.jsonl"
+
     def measurement_file(self, rank: int) -> Path:
         """Where a measured launch's rank writes what it measured."""
         return self.scratch / f"measured-{rank:05d}.json"

@@ -14,12 +14,13 @@ from typing import Any
 from validator.check.base import read_base_of
 from validator.check.propose import INDEX, proposal_of
 from validator.check.rebaseline import InvalidGoldenError, valid_golden
+from validator.diagnose.traces import read_trace
 from validator.errors import UsageError, ValidatorError
 from validator.github.errors import ForgedResultError
 from validator.github.repository import Repository
 from validator.github.results import check_folder, unpack
 from validator.golden import Golden, GoldenStore
-from validator.golden.files import RECORD, TRAJECTORY
+from validator.golden.files import RECORD, TRACE, TRAJECTORY
 from validator.pipeline import Gate, Requirement
 from validator.report.proposal import Proposal, render_proposals
 from validator.report.text import printable, shortened
@@ -159,9 +160,15 @@ def _check_record(new: Golden, request: Request) -> None:
             f"The record of {record.pipeline} gives {record.reason[:100]!r} and {record.requester[:100]!r}; "
             f"asked for was {request.reason[:100]!r} by {request.requester[:100]!r}."
         )
-    unknown = [name for name in record.files if not name.startswith(f"{TRAJECTORY}/") or name.count("/") != 1]
+    files = [name for name in record.files if name != TRACE]
+    unknown = [name for name in files if not name.startswith(f"{TRAJECTORY}/") or name.count("/") != 1]
     if unknown:
         raise InvalidGoldenError(f"The golden of {record.pipeline} holds {unknown[0][:100]!r}, which no golden has.")
+    if new.trace is not None:
+        try:
+            read_trace(new.trace)
+        except ValidatorError as error:
+            raise InvalidGoldenError(f"The golden of {record.pipeline} has a trace that is none: {error}") from error
 
 
 def _check_resealed(new: Golden, scratch: Path) -> None:

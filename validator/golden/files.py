@@ -12,6 +12,9 @@ from validator.errors import TrajectoryError
 RECORD = "golden.json"
 TRAJECTORY = "trajectory"
 
+#: The module trace of step 1, compressed; a golden may go without.
+TRACE = "trace.jsonl.xz"
+
 
 def digest_files(folder: Path) -> dict[str, str]:
     """SHA-256 by path below ``folder`` of every file but golden.json; ``TrajectoryError`` for what is no plain file."""

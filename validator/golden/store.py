@@ -12,7 +12,7 @@ from pathlib import Path
 from validator.errors import TrajectoryError, ValidatorError
 from validator.golden.approval import Approval, check_candidate
 from validator.golden.drift import check_drift, measure_drift
-from validator.golden.files import RECORD, TRAJECTORY, check_files, digest_files, replace_folder
+from validator.golden.files import RECORD, TRACE, TRAJECTORY, check_files, digest_files, replace_folder
 from validator.golden.history import NoHistoryError, Repository
 from validator.golden.record import Drift, GoldenRecord
 from validator.trajectory.reader import Trajectory
@@ -30,10 +30,16 @@ class Golden:
     def digest(self) -> str:
         return self.record.digest
 
+    @property
+    def trace(self) -> Path | None:
+        """The module trace of step 1 that was recorded with the golden, ``None`` where there is none."""
+        return self.folder / TRACE if TRACE in self.record.files else None
+
 
 @dataclass(frozen=True, slots=True)
 class GoldenStore:
-    """A folder with ``<pipeline>/<hardware class>/{golden.json, trajectory/}``.
+    """A folder with ``<pipeline>/<hardware class>/{golden.json, trajectory/}``, and ``trace.jsonl.xz`` where there is a
+    module trace of step 1.
 
     Where it ``follows_git``, a new golden supersedes the one last committed, else the one on disk.
     """
@@ -79,8 +85,9 @@ class GoldenStore:
         records = (self.record(*key) for key in self.keys())
         return tuple(record for record in records if record is not None)
 
-    def write(self, candidate: Trajectory, approval: Approval) -> Golden:
-        """Make ``candidate`` the golden of its pipeline and hardware class; both are in its header.
+    def write(self, candidate: Trajectory, approval: Approval, trace: bytes | None = None) -> Golden:
+        """Make ``candidate`` the golden of its pipeline and hardware class; both are in its header. ``trace`` is the
+        module trace of its step 1, which explains differences and is never compared for a verdict.
 
         Raises ``UsageError`` where a rule forbids it, ``ValidatorError`` where it cannot be written. What it supersedes
         is the golden last committed, where git keeps the store, and else the one on disk: recording twice before a
@@ -95,7 +102,7 @@ class GoldenStore:
                 if not approval.accept_drift:
                     check_drift(drift)
             try:
-                self._install(candidate, approval, old, drift, folder)
+                self._install(candidate, approval, old, drift, folder, trace)
             except OSError as error:
                 problem = f"{folder} cannot be written ({error.strerror})"
                 raise ValidatorError(f"{problem}; make room there or choose another folder with --golden.") from error
@@ -104,13 +111,16 @@ class GoldenStore:
         return written
 
     def _install(
-        self, candidate: Trajectory, approval: Approval, old: Golden | None, drift: dict[str, Drift], folder: Path
-    ) -> None:
+        self, candidate: Trajectory, approval: Approval, old: Golden | None, drift: dict[str, Drift], folder: Path,
+        trace: bytes | None,
+    ) -> None:  # fmt: skip
         """Write all files of the new golden beside ``folder``, then put them in its place."""
         folder.parent.mkdir(parents=True, exist_ok=True)
         new = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         try:
             copy_trajectory(candidate, new / TRAJECTORY)
+            if trace is not None:
+                (new / TRACE).write_bytes(trace)
             record = GoldenRecord(
                 pipeline=folder.parent.name,
                 hardware_class=folder.name,

@@ -59,7 +59,7 @@ class Tracer:
     def __init__(self, request: LaunchRequest, rank: int) -> None:
         assert request.trace is not None
         self._step = request.trace
-        self._file = request.trace_directory / f"rank-{rank:05d}.jsonl"
+        self._file = request.trace_file(rank)
         self._rank = rank
         self._writer = TraceWriter(request.trace, rank, request.ranks)
         self._gradients = Gradients(self._writer)
