@@ -133,6 +133,51 @@ def _overhead(sub: argparse.ArgumentParser) -> None:
     _publishing(sub)
 
 
+def _selftest(sub: argparse.ArgumentParser) -> None:
+    _launching(sub)
+    sub.add_argument(
+        "--fault", metavar="NAME", action="append", default=[], help="only this fault (again and again for several)"
+    )
+    sub.add_argument("--quick", action="store_true", help="a small set that covers each gate: minutes")
+    sub.add_argument(
+        "--localise",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="look for the module as well (default: yes)",
+    )
+    sub.add_argument("--json", metavar="FILE", help="write the record as JSON")
+    sub.add_argument("--markdown", metavar="FILE", help="write the matrix as Markdown")
+    _publishing(sub)
+
+
+def _bisect(sub: argparse.ArgumentParser) -> None:
+    _pipeline(sub)
+    sub.add_argument("before", metavar="BEFORE", help="the set to compare with: a lock file, or an environment")
+    sub.add_argument("after", metavar="AFTER", help="the set that computes other bits: the same")
+    _golden_store(sub)
+    sub.add_argument("--out", metavar="DIR", help="new or empty folder for environments, logs and trajectories")
+    sub.add_argument(
+        "--python", metavar="PATH", help="install locks for this interpreter (default: the validator's own)"
+    )
+    sub.add_argument(
+        "--base",
+        dest="base_environment",
+        metavar="ENV",
+        help="packages that neither set names come from this environment",
+    )
+    sub.add_argument(
+        "--find-links", metavar="DIR", action="append", default=[], help="a folder of wheels to install from as well"
+    )
+    sub.add_argument("--offline", action="store_true", help="install from --find-links and caches only")
+    sub.add_argument(
+        "--env", metavar="NAME=VALUE", action="append", default=[], help="change a variable of all launches"
+    )
+    sub.add_argument("--megatron", metavar="PATH", help="put this Megatron-LM checkout in front")
+    sub.add_argument("--plugin", metavar="FILE", help="apply this Python file inside every launch")
+    sub.add_argument("--no-localise", action="store_true", help="do not launch again to find the module")
+    sub.add_argument("--json", metavar="FILE", help="write the answer as JSON")
+
+
 def _metrics(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("records", metavar="FILE", nargs="+", help="JSON reports of checks, and overhead records")
     _publishing(sub)
@@ -231,6 +276,9 @@ def _nothing(_: argparse.ArgumentParser) -> None:
 
 _OPTIONS: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {
     "check": _check,
+    "selftest": _selftest,
+    "faults": _nothing,
+    "bisect": _bisect,
     "overhead": _overhead,
     "metrics": _metrics,
     "record": _record,

@@ -57,6 +57,39 @@ def check(options: argparse.Namespace) -> int:
     return report.verdict.exit_code
 
 
+def selftest(options: argparse.Namespace) -> int:
+    """Launch with faults: every one that changes bits must be caught and named; exit 1 where one is not."""
+    from validator.selftest.command import selftest_and_show, wish_of
+
+    wish, order = wish_of(options), _order(options)
+    code, _ = selftest_and_show(_launches(order), order.goldens, wish, order.out, options.json, options.markdown)
+    return code
+
+
+def faults(_: argparse.Namespace) -> int:
+    """List the faults that a self-test launches with, and what each is modelled on."""
+    from validator.selftest.command import list_faults
+
+    print(list_faults(), end="")
+    return 0
+
+
+def bisect(options: argparse.Namespace) -> int:
+    """Find a smallest set of package changes that flips the outcome; exit 1 where none does."""
+    from datetime import datetime
+
+    from validator.check.out import default_out
+    from validator.check.run import Order
+    from validator.diagnose.bisect.command import bisect_and_show
+
+    plugin, pipeline, changes = _plugin(options), _pipeline(options), _pairs("--env", options.env)
+    now = datetime.now().astimezone()
+    out = Path(options.out).resolve() if options.out else default_out(Path.cwd(), f"bisect-{pipeline.name}", now)
+    megatron = Path(options.megatron) if options.megatron else None
+    order = Order(pipeline, out, _store(options).root, changes, megatron=megatron, plugin=plugin)
+    return bisect_and_show(options, order)
+
+
 def overhead(options: argparse.Namespace) -> int:
     """Measure what determinism costs: step time in deterministic mode over the fastest default mode."""
     from validator.overhead.command import measure_and_show, wish_of
@@ -461,7 +494,7 @@ def _terminate(*_: object) -> NoReturn:
 #: What each command name runs.
 COMMANDS = {
     "check": check, "overhead": overhead, "metrics": metrics, "record": record, "compare": compare, "doctor": doctor,
-    "report": report,
+    "report": report, "selftest": selftest, "faults": faults, "bisect": bisect,
     "golden record": golden_record, "golden show": golden_show, "golden list": golden_list,
     "golden verify": golden_verify, "golden log": golden_log, "golden propose": golden_propose,
     "pipeline list": pipeline_list, "pipeline validate": pipeline_validate, "pipeline show": pipeline_show,

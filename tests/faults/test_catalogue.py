@@ -26,7 +26,7 @@ def test_every_fault_is_found_by_its_own_name_and_says_what_catches_it() -> None
     for name, fault in CATALOGUE.items():
         assert fault.name == name
         assert fault.does
-        assert fault.caught_by
+        assert fault.gate
 
 
 def test_a_constant_recorder_fails_the_known_answers() -> None:

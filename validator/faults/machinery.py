@@ -7,6 +7,8 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
+from validator.faults.model import Category, Fault, Scenario
+
 if TYPE_CHECKING:
     from validator.workload.recorder import Recorder
 
@@ -35,3 +37,26 @@ def _before_step(action: object) -> None:
     from validator.workload import megatron_internals
 
     megatron_internals.observe_training(megatron_internals.Hooks(before_step=action))  # type: ignore[arg-type]
+
+
+_LOST_RANK = "https://docs.pytorch.org/docs/stable/elastic/run.html"
+
+FAULTS = (
+    Fault(
+        "hang",
+        Category.MACHINERY,
+        "rank 0 never enters step 4",
+        _LOST_RANK,
+        Scenario.BREAKDOWN,
+        install=hang,
+    ),
+    Fault(
+        "rank-killed",
+        Category.MACHINERY,
+        "the last rank is killed on entering step 4",
+        _LOST_RANK,
+        Scenario.BREAKDOWN,
+        install=kill_a_rank,
+        quick=True,
+    ),
+)

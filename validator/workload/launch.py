@@ -113,10 +113,14 @@ def _record(request: LaunchRequest, args: Any) -> None:
         from validator.workload import trace
 
         trace.install(request, rank)
-    if fault := request.switches.get("fault"):
+    fault = request.switches.get("fault")
+    if fault or request.switches.get("witness"):
         from validator import faults
+        from validator.faults.witness import Witness
 
-        faults.install(str(fault), recorder)
+        Witness(recorder)  # before the fault, so that it sees what the fault changes at the same moment
+        if fault:
+            faults.install(str(fault), recorder)
 
 
 def _prepare_corpus(request: LaunchRequest) -> None:

@@ -463,6 +463,36 @@ class RouterLosses:
         return taken
 
 
+def random_tracker() -> Any:
+    """Megatron's tracker of named generators: ``fork(name)`` draws from one of them."""
+    return require("megatron.core.tensor_parallel.random", "get_cuda_rng_tracker")()
+
+
+def set_random_tracker_states(states: Mapping[str, Tensor]) -> None:
+    """Set Megatron's named generators to states that ``random_tracker_states`` gave."""
+    random_tracker().set_states({name: state.clone() for name, state in states.items()})
+
+
+def generator_states() -> dict[str, Any]:
+    """PyTorch's CPU and device generators and Megatron's named ones, as ``set_generator_states`` takes them."""
+    named = {name: state.clone() for name, state in random_tracker_states().items()}
+    return {"cpu": torch.get_rng_state(), "device": torch.cuda.get_rng_state(), "named": named}
+
+
+def set_generator_states(states: Mapping[str, Any]) -> None:
+    """Set the generators to states that ``generator_states`` gave."""
+    torch.set_rng_state(states["cpu"])
+    torch.cuda.set_rng_state(states["device"])
+    set_random_tracker_states(states["named"])
+
+
+def gather_objects(own: Any) -> list[Any]:
+    """What every rank hands over, by rank."""
+    everyone: list[Any] = [None] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(everyone, own)
+    return everyone
+
+
 def learning_rate(optimizer: Any) -> float:
     """The learning rate as Megatron logs it."""
     rate = require("megatron.core.optimizer_param_scheduler", "get_canonical_lr_for_logging")(optimizer.param_groups)
