@@ -89,7 +89,7 @@ class SlurmEngine:
             raise EngineError(f"{words[0]} could not be run: {error}.") from error
         if done.returncode != 0:
             said = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-            raise EngineError(f"{words[0]} failed: {said}.")
+            raise EngineError(f"{words[0]} failed: {said.removeprefix(f'{words[0]}: error: ').rstrip('.')}.")
         return done.stdout
 
 
