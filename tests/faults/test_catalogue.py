@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from validator.errors import LaunchError
-from validator.faults import CATALOGUE, install
+from validator.faults import CATALOGUE, Category, Scenario, install
+from validator.trajectory.groups import Group, Moment
 from validator.trajectory.known_answers import check_known_answers, expected_answers
 from validator.workload.digests import Digester
 
@@ -34,3 +35,25 @@ def test_a_constant_recorder_fails_the_known_answers() -> None:
     assert check_known_answers(digester.answer) == expected_answers()
     install("recorder-constant", SimpleNamespace(digester=digester))
     assert set(check_known_answers(digester.answer).values()) == {"00" * 16}
+
+
+def test_at_least_fifty_faults_act_on_training_itself() -> None:
+    kinds = {Category.RECORDER, Category.MACHINERY}
+    acting = [fault for fault in CATALOGUE.values() if fault.category not in kinds]
+    assert len(acting) >= 50
+    assert {fault.category for fault in acting} == set(Category) - kinds
+
+
+def test_every_fault_names_its_place_and_a_source() -> None:
+    for fault in CATALOGUE.values():
+        assert fault.source.startswith("https://")
+        if fault.scenario not in {Scenario.PROOF, Scenario.BREAKDOWN}:
+            assert fault.expected is not None
+            Moment.parse(fault.expected.moment)
+            assert fault.expected.group == "*" or Group(fault.expected.group)
+
+
+def test_the_quick_set_covers_every_gate() -> None:
+    assert {fault.gate for fault in CATALOGUE.values() if fault.quick} == {
+        "golden", "resume", "repeatability", "recorder", "launch",
+    }  # fmt: skip

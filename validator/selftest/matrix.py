@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from validator.report.markup import code, prose
+from validator.report.markup import code, prose, table
 from validator.report.text import printable, seconds_in_words
 from validator.selftest.outcome import Approaches, FaultResult, Outcome, SelfTestResult
 
@@ -42,23 +42,25 @@ def as_text(result: SelfTestResult) -> str:
 
 def as_markdown(result: SelfTestResult) -> str:
     """The matrix as a table."""
-    lines = [
-        f"**{prose(headline(result))}**", "", prose(result.clean), "",
-        "| fault | what it does | outcome | caught by | named | module | loss at 5 decimals | exact loss | s |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]  # fmt: skip
-    for each in result.faults:
-        five, exact = (
-            ("", "")
-            if each.approaches is None or not each.effective
-            else (_yes(each.approaches.five_decimals), _yes(each.approaches.exact_loss))
+    header = ("fault", "what it does", "outcome", "gate", "named", "module", "5 decimals", "exact loss", "s")
+    rows = [
+        (
+            code(each.name),
+            prose(each.does),
+            prose(_MARKS[each.outcome]),
+            prose(each.gate),
+            code(each.found) if each.found else prose(each.sentence),
+            "" if each.localised is None else code(each.found_module or "unknown"),
+            "" if each.approaches is None else _yes(each.approaches.five_decimals),
+            "" if each.approaches is None else _yes(each.approaches.exact_loss),
+            f"{each.seconds:.0f}",
         )
-        module = "" if each.localised is None else code(each.found_module or "unknown")
-        lines.append(
-            f"| {code(each.name)} | {prose(each.does)} | {prose(_MARKS[each.outcome])} | {prose(each.gate)} "
-            f"| {code(each.found) if each.found else ''} | {module} | {five} | {exact} | {each.seconds:.0f} |"
-        )
-    return "\n".join([*lines, "", *(f"- {prose(line)}" for line in summary(result))]) + "\n"
+        for each in result.faults
+    ]
+    told = [f"- {prose(line)}" for line in summary(result)]
+    return "\n".join(
+        [f"**{prose(headline(result))}**", "", prose(result.clean), "", table(header, rows), "", *told, ""]
+    )
 
 
 def headline(result: SelfTestResult) -> str:
