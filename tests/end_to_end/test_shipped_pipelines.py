@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.command import ROOT, Checked, check
+from validator.compare import compare, resume_pairs
 from validator.golden import GoldenStore
+from validator.trajectory.groups import Moment
 
 CLEAN = ("holds", "holds", "holds", "holds")
 
@@ -58,6 +60,18 @@ def test_with_dropout_a_resumed_run_equals_the_uninterrupted_one(sound: Checked)
     assert sound.gate("resume")["outcome"] == "holds"
     assert {finding["leaf"].split("/")[0] for finding in sound.report["waivers"]["seen"]} == {"rng"}
     assert sound.report["unexercised"] == []  # random numbers were drawn in every step
+
+
+@pytest.mark.slow
+def test_without_the_waiver_upstreams_defect_is_named_by_rank_and_generator_before_any_step(sound: Checked) -> None:
+    reference, restored = sound.trajectory("reference"), sound.trajectory("resume-2")
+    first = compare(reference, restored, resume_pairs(reference, restored, 3)).first
+    assert first is not None
+    assert (str(first.moment), first.rank, first.name) == ("setup:3", 1, "rng/expert-parallel-rng")
+    # What a log shows of the same launches: not a bit.
+    for step in (4, 5, 6):
+        logged = [launch.metrics(1, Moment(step))["lm_loss"].bits for launch in (reference, restored)]
+        assert logged[0] == logged[1]
 
 
 @pytest.mark.slow
