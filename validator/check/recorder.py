@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from validator.execute.request import LaunchRequest
+from validator.report.text import printable
 from validator.trajectory.groups import PERSISTENT_GROUPS, Group, Moment, Phase
 from validator.trajectory.known_answers import expected_answers
 from validator.trajectory.leaves import ALGORITHMS
@@ -26,13 +27,17 @@ _TOLD = 5
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What speaks for a recorder: counts, and one clause for each thing that speaks against it."""
+    """What speaks for a recorder: counts, and one clause for each thing that speaks against it.
+
+    ``note`` says where the digests were not computed as they usually are, and why.
+    """
 
     answers: int = 0
     samples: int = 0
     flips: int = 0
     leaves: int = 0
     problems: tuple[str, ...] = ()
+    note: str = ""
 
     @property
     def holds(self) -> bool:
@@ -47,14 +52,14 @@ class Proof:
             return f"The recorder is blind: {self.problems[0]}{more}."
         return (
             f"{self.answers} known answers, {self.samples} leaves recomputed from raw bytes, "
-            f"{self.flips} flipped bits seen, {self.leaves} tensors covered."
+            f"{self.flips} flipped bits seen, {self.leaves} tensors covered.{self.note and f' {self.note}'}"
         )
 
     def __add__(self, other: Proof) -> Proof:
         problems = (*self.problems, *other.problems)[:_TOLD]
         return Proof(
             self.answers + other.answers, self.samples + other.samples, self.flips + other.flips,
-            max(self.leaves, other.leaves), problems,
+            max(self.leaves, other.leaves), problems, self.note or other.note,
         )  # fmt: skip
 
 
@@ -74,7 +79,7 @@ def prove(trajectory: Trajectory, samples: int, sample_problems: Sequence[str]) 
         answers += len(_mapping(ending, "known_answers"))
         flips += len(_mapping(ending, "flips"))
         leaves += sum(value for value in _mapping(ending, "coverage").values() if isinstance(value, int))
-    return Proof(answers, samples, flips, leaves, tuple(problems))
+    return Proof(answers, samples, flips, leaves, tuple(problems), _note(trajectory))
 
 
 def prove_save(request: LaunchRequest) -> Proof:
@@ -113,6 +118,15 @@ def unexercised(trajectory: Trajectory) -> tuple[str, ...]:
         for group in Group
         if (ranks := still.get(group))
     )
+
+
+def _note(trajectory: Trajectory) -> str:
+    """What the first rank says that fell back to a slower digest; empty where none did."""
+    for ending in trajectory.endings.values():
+        told = _mapping(ending, "digest")
+        if why := told.get("why"):
+            return printable(f"Digests by {told.get('implementation')}: {why}.")
+    return ""
 
 
 def _wrong_answers(ending: Mapping[str, Any], algorithm: str) -> Iterator[str]:

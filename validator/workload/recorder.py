@@ -16,6 +16,7 @@ from typing import Any
 
 from torch import Tensor
 
+from validator.errors import LaunchError
 from validator.execute.request import LaunchRequest
 from validator.trajectory.groups import PERSISTENT_GROUPS, Group, Moment, Phase
 from validator.trajectory.known_answers import check_known_answers
@@ -38,7 +39,7 @@ class Recorder:
     def __init__(self, request: LaunchRequest, rank: int, digester: Digester | None = None) -> None:
         self.request = request
         self.rank = rank
-        self.digester = digester or _digester(request.device)
+        self.digester = digester or _digester(request)
         self.writer = RankWriter(request.trajectory, rank, request.ranks, self.digester.algorithm)
         self.samples = Samples(request.samples, rank, request.samples_directory)
         self.coverage = Coverage()
@@ -178,7 +179,7 @@ class Recorder:
         if self.request.flips is None:
             return
         table = metric_table(self._step_metrics)
-        before = metric_record(self._step_metrics, table)
+        before = metric_record(self._step_metrics, table, self.digester.algorithm)
         names = list(self._step_metrics)
         name = names[self.request.flips % len(names)]
         metric = self._step_metrics[name]
@@ -186,23 +187,34 @@ class Recorder:
         flipped = Metric(
             metric.dtype, f"{int(metric.bits, 16) ^ (1 << (self.request.flips // 7 % width)):0{len(metric.bits)}x}"
         )
-        after = metric_record({**self._step_metrics, name: flipped}, table)
+        after = metric_record({**self._step_metrics, name: flipped}, table, self.digester.algorithm)
         self._flips[Group.METRICS] = {
             "leaf": name,
             "before": before.digest.hex(),
             "after": after.digest.hex(),
-            "restored": metric_record(self._step_metrics, table).digest.hex(),
+            "restored": metric_record(self._step_metrics, table, self.digester.algorithm).digest.hex(),
         }
 
 
-def _digester(device: str) -> Digester:
-    """The digester of launches on ``device``. Raises ``LaunchError`` where none can be trusted on this rank's GPU."""
-    if device != "cuda":
+def _digester(request: LaunchRequest) -> Digester:
+    """The digester of this launch. Raises ``LaunchError`` where none can be trusted on this rank's GPU.
+
+    ``--switch digest=pytorch`` takes the one for GPUs without its kernel, on any device.
+    """
+    wanted = request.switches.get("digest")
+    if wanted not in {None, "pytorch"}:
+        raise LaunchError(f"there is no digest {wanted!r}; --switch digest= takes pytorch.")
+    if request.device != "cuda" and wanted is None:
         return Digester()
     import torch
 
     from validator.workload.cuda.digester import DeviceDigester
+    from validator.workload.cuda.implementation import Implementation
+    from validator.workload.cuda.plain import PlainLanes
 
-    # As Megatron will do itself a little later: each rank of a node has the GPU of its local rank.
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
-    return DeviceDigester(torch.device("cuda", torch.cuda.current_device()))
+    device = torch.device("cpu")
+    if request.device == "cuda":
+        # As Megatron will do itself a little later: each rank of a node has the GPU of its local rank.
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+        device = torch.device("cuda", torch.cuda.current_device())
+    return DeviceDigester(device, Implementation(PlainLanes(), "--switch digest=pytorch") if wanted else None)
