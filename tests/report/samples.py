@@ -9,11 +9,15 @@ from validator.report.model import (
     EnvironmentDifferenceRow,
     GateReport,
     LaunchRow,
+    Localisation,
+    LocalisationOutcome,
     MetricDifference,
     Outcome,
     Report,
     SpreadRow,
     StepRow,
+    TracedPlace,
+    TracedValue,
     Verdict,
     WaivedFinding,
 )
@@ -65,6 +69,29 @@ RESUME_DIVERGENCE = Divergence(
     observed="34" * 16,
     metric=None,
     sentence="the restored tensor is not the one that the uninterrupted run had",
+)
+
+LOCALISATION = Localisation(
+    outcome=LocalisationOutcome.MODULE,
+    sentence="Step 1, rank 0, micro-batch 0, forward: the router is given the same twice, and returns other bits.",
+    step=1,
+    rank=0,
+    micro_batch=0,
+    phase="forward",
+    module="decoder.layers.1.mlp.router",
+    module_class="TopKRouter",
+    file="megatron/core/transformer/moe/router.py",
+    line=840,
+    inputs=(TracedValue("input 0", "01" * 8, "01" * 8), TracedValue("rng/device", "02" * 8, "02" * 8)),
+    outputs=(TracedValue("output 0", "c77f1f246c8ce037", "7a26f3b3d5e94125"),),
+    following=(
+        TracedPlace("forward", 0, "decoder.layers.1.mlp.router", "", inputs_differ=False, outputs_differ=True),
+        TracedPlace(
+            "collective", 0, "decoder.layers.1.mlp", "all_to_all_single", inputs_differ=True, outputs_differ=True
+        ),
+    ),
+    attempts=1,
+    shown=1,
 )
 
 STEPS = tuple(
@@ -123,6 +150,7 @@ def changed() -> Report:
         divergence=METRIC_DIVERGENCE,
         spread=spread,
         seconds=24.3,
+        localisation=LOCALISATION,
     )
     repeatable = GateReport("repeatability", Outcome.HOLDS, True, "2 of 2 launches agree", launches=2, seconds=48.0)
     difference = (
@@ -151,6 +179,7 @@ def nondeterministic() -> Report:
         divergence=METRIC_DIVERGENCE,
         spread=(SpreadRow("step:1", "metrics", 1, 14, 1),),
         seconds=48.0,
+        localisation=replace(LOCALISATION, attempts=3, shown=2),
     )
     return _report(Verdict.NONDETERMINISTIC, "2 launches of one environment differ", (HOLDING[0], repeatable))
 

@@ -21,7 +21,7 @@ from validator.environment import Environment
 from validator.errors import TrajectoryError, ValidatorError
 from validator.golden import Golden, GoldenStore
 from validator.pipeline import Gate, Pipeline, Requirement
-from validator.report.model import GateReport, Outcome, Report, Verdict
+from validator.report.model import GateReport, Localisation, Outcome, Report, Verdict
 from validator.trajectory.layout import ENVIRONMENT
 from validator.trajectory.reader import Trajectory
 from validator.trajectory.seal import seal
@@ -184,7 +184,13 @@ def _merged(
     """The gates worked out again first, then the others as claimed, each as required as the policy has it."""
     claims = {gate.name: gate for gate in claimed}
     seconds = {name: gate.seconds for name, gate in claims.items()}
-    own = [replace(judged[name], seconds=seconds.get(name, 0.0)) for name in _ANEW if name in judged]
+    own = [
+        replace(
+            judged[name], seconds=seconds.get(name, 0.0), localisation=_claimed_place(judged[name], claims.get(name))
+        )
+        for name in _ANEW
+        if name in judged
+    ]
     requirements = {str(gate): requirement for gate, requirement in policy.items()}
     requirements[RECORDER] = Requirement.REQUIRED
     for name in dict.fromkeys([*requirements, *claims]):
@@ -194,6 +200,11 @@ def _merged(
         absent = GateReport(name, Outcome.ERROR, True, f"The result says nothing of the {name} gate.")
         own.append(replace(claims.get(name, absent), required=requirement is Requirement.REQUIRED))
     return tuple(own)
+
+
+def _claimed_place(judged: GateReport, claimed: GateReport | None) -> Localisation | None:
+    """Where in the code, as the result tells it: an explanation of a difference that the trajectories do have."""
+    return None if claimed is None or judged.divergence is None else claimed.localisation
 
 
 def _error(report: Report, sentence: str) -> Report:

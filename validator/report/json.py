@@ -34,6 +34,7 @@ def document(report: Report) -> dict[str, Json]:
         "stamps": plain(report.stamps),
         "gates": plain(report.gates),
         "divergence": plain(report.divergence),
+        "localisation": plain(report.localisation),
         "golden": plain(report.golden),
         "environment_difference": plain(report.environment_difference),
         "waivers": {

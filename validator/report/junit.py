@@ -6,7 +6,13 @@ from xml.etree import ElementTree as ET
 
 from validator.report.harmless import harmless
 from validator.report.model import GateReport, Outcome, Report
-from validator.report.words import gate_in_words, place_in_words
+from validator.report.words import (
+    code_in_words,
+    gate_in_words,
+    localisation_in_words,
+    module_in_words,
+    place_in_words,
+)
 
 
 def render_junit(report: Report) -> str:
@@ -59,6 +65,9 @@ def _detail(gate: GateReport) -> str:
     else:
         lines += [f"expected {metric.expected} bits {metric.expected_bits}"]
         lines += [f"observed {metric.observed} bits {metric.observed_bits}"]
+    if gate.localisation is not None:
+        found = gate.localisation
+        lines += [text for text in (module_in_words(found), code_in_words(found), localisation_in_words(found)) if text]
     return "\n".join(lines)
 
 

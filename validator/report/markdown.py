@@ -11,6 +11,7 @@ from validator.report.model import (
     EnvironmentDifferenceRow,
     GateReport,
     LaunchRow,
+    Localisation,
     Outcome,
     PolicyChangeRow,
     Report,
@@ -20,12 +21,24 @@ from validator.report.model import (
 )
 from validator.report.spread import SpreadTable
 from validator.report.text import seconds_in_words, shortened
-from validator.report.words import MEANING, OUTCOME, gate_in_words, moment_in_words, place_in_words, waived_place
+from validator.report.words import (
+    MEANING,
+    OUTCOME,
+    code_in_words,
+    gate_in_words,
+    localisation_in_words,
+    module_in_words,
+    moment_in_words,
+    place_in_words,
+    waived_place,
+)
 
 #: Rows of each long table: the whole stays well below the 65,535 characters that GitHub accepts.
 MOST_ROWS = 40
 MOST_MOMENTS = 8
 _MOST_VALUE = 120
+_MOST_NAME = 300
+_MOST_TRACED = 4
 _MOST_TEXT = 4000
 
 
@@ -36,7 +49,7 @@ def render_markdown(report: Report) -> str:
 
 def _blocks(report: Report) -> Iterator[str]:
     yield f"## {mark(report)} {prose(report.verdict.value.replace('_', ' '))}: {prose(report.pipeline)}"
-    yield f"**{prose(report.sentence)}**" if report.sentence else ""
+    yield f"**{prose(report.sentence)}**" if prose(report.sentence) else ""
     yield (
         f"Hardware class {code(report.hardware_class)}, {seconds_in_words(report.seconds)}. "
         f"The verdict {code(report.verdict.value)} means: {prose(MEANING[report.verdict])}."
@@ -48,6 +61,7 @@ def _blocks(report: Report) -> Iterator[str]:
     for gate in report.gates:
         if gate.divergence is not None:
             yield divergence_block(gate.name, gate.divergence)
+            yield localisation_block(gate.localisation)
             yield spread_block(gate.spread)
     yield waived_block([finding for gate in report.gates for finding in gate.waived])
     yield listed("Unused waivers: nothing like this was seen", report.unused_waivers)
@@ -114,6 +128,27 @@ def divergence_block(gate: str, divergence: Divergence) -> str:
     return "\n\n".join(
         (*lines, table((f"{prose(metric.name)}, {prose(metric.dtype)}", "value", "bits", "ULPs"), values))
     )
+
+
+def localisation_block(found: Localisation | None) -> str:
+    """The module, with class, file and line, and what it was given and returned that differs."""
+    if found is None:
+        return ""
+    sentence = prose(shortened(localisation_in_words(found), _MOST_TEXT))
+    module, place = module_in_words(found), code_in_words(found)
+    lines = []
+    if module or place:
+        named = ", ".join(code(shortened(part, _MOST_NAME)) for part in (module, place) if part)
+        lines.append(f"**Where in the code:** {named}")
+    lines.append(sentence if lines else f"**Where in the code:** {sentence}")
+    rows = [
+        (prose(shortened(value.name, _MOST_NAME)), code(value.expected), code(value.observed))
+        for value in (*found.inputs, *found.outputs)
+        if value.expected != value.observed
+    ][:_MOST_TRACED]
+    if rows:
+        lines.append(table(("what differs there", "expected", "observed"), rows))
+    return "\n\n".join(lines)
 
 
 def spread_block(rows: Sequence[SpreadRow]) -> str:

@@ -13,6 +13,7 @@ from validator.report.markdown import (
     gates_block,
     launches_block,
     listed,
+    localisation_block,
     mark,
     policy_block,
     spread_block,
@@ -67,6 +68,7 @@ def _sections(report: Report, where: str) -> Iterator[str]:
     for gate in report.gates:
         if gate.divergence is not None:
             yield divergence_block(gate.name, gate.divergence)
+            yield localisation_block(gate.localisation)
             yield details("How it spreads", spread_block(gate.spread)) if gate.spread else ""
     yield environment_block(report.environment_difference)
     yield policy_block(report.policy_changes)

@@ -11,6 +11,8 @@ from validator.report.model import (
     Divergence,
     EnvironmentDifferenceRow,
     GateReport,
+    Localisation,
+    LocalisationOutcome,
     Outcome,
     Report,
     SpreadRow,
@@ -22,9 +24,12 @@ from validator.report.style import Style, style_for
 from validator.report.text import counted, shortened, write_text
 from validator.report.words import (
     OUTCOME,
+    code_in_words,
     distance_in_words,
     gate_in_words,
     launch_in_words,
+    localisation_in_words,
+    module_in_words,
     place_in_words,
     waived_place,
 )
@@ -56,6 +61,7 @@ def _blocks(report: Report, style: Style, width: int) -> Iterator[Iterator[str]]
     for gate in report.gates:
         if gate.divergence is not None:
             yield _divergence(gate.name, gate.divergence, style)
+            yield _localisation(gate.localisation, style)
             yield _spread(gate.spread, style, width)
     yield _waived([finding for gate in report.gates for finding in gate.waived], style)
     yield _listed("Unused waivers (nothing like this was seen; remove them)", report.unused_waivers, style)
@@ -124,6 +130,21 @@ def _divergence(gate: str, divergence: Divergence, style: Style) -> Iterator[str
     yield f"  metric    {metric.name}, {metric.dtype}" + (f", {apart}" if apart else "")
     yield f"  expected  {metric.expected:<{values}}  bits {metric.expected_bits}"
     yield f"  observed  {metric.observed:<{values}}  bits {metric.observed_bits}"
+
+
+def _localisation(found: Localisation | None, style: Style) -> Iterator[str]:
+    if found is None:
+        return
+    yield style.title("Where in the code")
+    for word, value in (("module", module_in_words(found)), ("code", code_in_words(found))):
+        if value:
+            yield f"  {word:<8}  {value}"
+    yield f"  found     {localisation_in_words(found)}"
+    differing = [value for value in found.outputs if value.expected != value.observed]
+    if found.outcome is LocalisationOutcome.MODULE and differing:
+        first = differing[0]
+        yield f"  expected  {first.expected or 'nothing'}, {first.name}"
+        yield f"  observed  {first.observed or 'nothing'}"
 
 
 def _spread(rows: Sequence[SpreadRow], style: Style, width: int) -> Iterator[str]:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from validator.report.model import Divergence, GateReport, LaunchRow, MetricDifference, Outcome, Verdict, WaivedFinding
+from validator.report.model import (
+    Divergence,
+    GateReport,
+    LaunchRow,
+    Localisation,
+    MetricDifference,
+    Outcome,
+    TracedPlace,
+    Verdict,
+    WaivedFinding,
+)
 from validator.report.text import counted, seconds_in_words
 
 #: What each verdict means, in a clause that follows its name.
@@ -51,6 +61,32 @@ def place_in_words(divergence: Divergence) -> str:
 def distance_in_words(metric: MetricDifference) -> str:
     """How far two metrics are apart in units in the last place, where that is defined."""
     return "" if metric.ulps is None else f"{counted(metric.ulps, 'ULP')} apart"
+
+
+def module_in_words(found: Localisation) -> str:
+    """``decoder.layers.1.mlp.router (TopKRouter)``, as far as module and class are known."""
+    if not found.module:
+        return found.module_class
+    return f"{found.module} ({found.module_class})" if found.module_class else found.module
+
+
+def code_in_words(found: Localisation) -> str:
+    """``megatron/core/transformer/moe/router.py:840``; empty where it is not known."""
+    return f"{found.file}:{found.line}" if found.file else ""
+
+
+def localisation_in_words(found: Localisation) -> str:
+    """The sentence, and in how many attempts it was so where there were several."""
+    if found.attempts < 2:
+        return found.sentence
+    return f"{found.sentence} Seen in {found.shown} of {found.attempts} pairs of launches."
+
+
+def traced_place_in_words(place: TracedPlace) -> str:
+    """What a traced call is of: its module and what of it."""
+    parts = [place.module] if place.module else []
+    parts += [place.name] if place.name and place.name != place.module else []
+    return ", ".join(parts) or "outside of modules"
 
 
 def gate_in_words(gate: GateReport) -> str:

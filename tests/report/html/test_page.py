@@ -123,7 +123,9 @@ def test_the_report_alone_makes_a_page(name: str) -> None:
 def test_every_section_is_there_when_there_is_something_to_show(hostile: Trajectories) -> None:
     sections = [attributes["id"] for tag, attributes in _Elements(render_report(samples.changed(), hostile)).elements
                 if tag == "section"]  # fmt: skip
-    assert sections == ["gates", "divergence", "map", "curves", "resume", "environment", "waivers", "records", "text"]
+    assert sections == [
+        "gates", "divergence", "module", "map", "curves", "resume", "environment", "waivers", "records", "text"
+    ]  # fmt: skip
 
 
 def test_the_failing_gates_map_comes_first(hostile: Trajectories) -> None:

@@ -11,6 +11,7 @@ from validator.report.html import curveview, mapview, sections
 from validator.report.html.curves import draw_curves
 from validator.report.html.document import Page, document
 from validator.report.html.elements import NOTHING, Html, copyable, details, section, table, tag, text
+from validator.report.html.localisation import localisations
 from validator.report.html.map import Map, draw_map
 from validator.report.html.overhead import overhead
 from validator.report.html.states import Strip, every_moment, unexercised
@@ -56,13 +57,12 @@ def render_report(
     trajectories: Trajectories | None = None,
     *,
     problems: Sequence[str] = (),
-    extra: Sequence[Html] = (),
 ) -> str:
     """One check's report as a whole HTML document that needs no other file and no network.
 
     ``trajectories`` are what is at hand of them: without any, the page shows what the report alone can tell.
-    ``problems`` are sentences on what could not be opened; ``extra`` is markup made with ``elements``, shown before the
-    records. Raises ``TrajectoryError`` where a trajectory's file was damaged after it was opened.
+    ``problems`` are sentences on what could not be opened. Raises ``TrajectoryError`` where a trajectory's file was
+    damaged after it was opened.
     """
     report = harmless(report)
     given = trajectories if trajectories is not None else Trajectories()
@@ -73,6 +73,7 @@ def render_report(
     ordered = sorted(report.gates, key=lambda gate: _in_order(report).index(gate.name))
     page.add("gates", "Gates", sections.gates(report))
     page.add("divergence", "First divergence", sections.divergences(ordered, targets))
+    page.add("module", "Where in the code", localisations(ordered))
     page.add("map", "Map", _map_section(page.maps, refusals, problems, given))
     page.add("curves", "Curves", _curves(report, given))
     page.add("resume", "Resume chain", _resume(page.maps, given))
@@ -81,8 +82,6 @@ def render_report(
     page.add("overhead", "Overhead", overhead(report.overhead))
     page.add("waivers", "Waivers", sections.waivers(report))
     page.add("policy", "Policy", sections.policy(report))
-    for number, markup in enumerate(extra):
-        page.add(f"extra-{number}", "", markup)
     page.add("records", "Records", sections.records(report))
     markdown = copyable(render_markdown(report), "the report as Markdown")
     whole = details(text("Everything as Markdown, for a comment or a mail"), markdown)
