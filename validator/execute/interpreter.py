@@ -54,7 +54,7 @@ def find_interpreter(option: str | None, packages: tuple[str, ...] = ()) -> Inte
         answer = subprocess.run(
             [str(path), "-c", QUESTION, *packages],
             capture_output=True, text=True, timeout=60, check=True, stdin=subprocess.DEVNULL,
-            env=_environment(),
+            env=asked_environment(),
         )  # fmt: skip
         facts = json.loads(answer.stdout.splitlines()[-1])
         version = tuple(facts["version"])
@@ -68,7 +68,7 @@ def find_interpreter(option: str | None, packages: tuple[str, ...] = ()) -> Inte
     return Interpreter(path, version, facts["tag"], facts["packages"])
 
 
-def _environment() -> dict[str, str]:
+def asked_environment() -> dict[str, str]:
     """The caller's variables without those that add to an interpreter's path."""
     kept = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PYTHONHOME"}}
     return kept | {"PYTHONSAFEPATH": "1", "PYTHONNOUSERSITE": "1"}
