@@ -44,9 +44,16 @@ def golden_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def kind_of_double() -> type[Double]:
+    """What plays GitHub."""
+    return Double
+
+
+@pytest.fixture
 def hub(
-    project: Project, tmp_path: Path, app_key: tuple[str, str], golden_once: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Hub]:
+    project: Project, tmp_path: Path, app_key: tuple[str, str], golden_once: Path, monkeypatch: pytest.MonkeyPatch,
+    kind_of_double: type[Double],
+) -> Iterator[Hub]:  # fmt: skip
     """A project with a golden on main, a branch ``change``, and credentials of the App."""
     bare = tmp_path / "github" / NAME
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(bare)], check=True)
@@ -64,7 +71,7 @@ def hub(
     private, public = app_key
     monkeypatch.setattr(transport, "BACK_OFF", 0.01)
     monkeypatch.setattr(transport, "READ_SECONDS", 1)
-    with serving(Double(State(NAME, bare), public)) as double:
+    with serving(kind_of_double(State(NAME, bare), public)) as double:
         settings = {
             "GITHUB_API_URL": double.url, "GITHUB_REPOSITORY": NAME, "VALIDATOR_APP_ID": str(APP),
             "VALIDATOR_APP_KEY": private, "GITHUB_TOKEN": "",

@@ -86,6 +86,8 @@ def _call(name: str, arguments: list[Any], context: Mapping[str, Any]) -> Any:
     failed = context.get("job", {}).get("failed", False)
     if name == "fromJSON":
         return json.loads(arguments[0])
+    if name == "format":
+        return str(arguments[0]).format(*map(_text, arguments[1:]))
     return {"always": True, "failure": failed, "success": not failed}[name]
 
 

@@ -84,6 +84,12 @@ class Actions:
         results = {self.result(name) for name in self.jobs}
         return "failure" if "failure" in results else "success"
 
+    @property
+    def name(self) -> str:
+        """The run's name, as GitHub shows it and tells it to other workflows."""
+        document = yaml.safe_load(self.workflow.read_text())
+        return str(filled(document.get("run-name", ""), self._context(document, []))) or str(document["name"])
+
     def result(self, name: str) -> str:
         results = {job.result for job in self.jobs[name]}
         return "failure" if "failure" in results else results.pop()

@@ -26,6 +26,8 @@ class Team:
     key: str
     runs: list[Actions] = field(default_factory=list)
     approve: Callable[[str], bool] = lambda environment: True
+    secrets: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
 
     @property
     def repo(self) -> Repo:
@@ -47,12 +49,14 @@ class Team:
         main = self.repo.git("rev-parse", "main")
         github = {
             "event": event, "event_name": event_name, "repository": NAME, "run_id": len(self.runs) + 1, "token": "read",
-            "actor": "Ann", "server_url": "https://github.example", "ref": "refs/heads/main", "sha": main,
+            "actor": "Ann", "server_url": "https://github.example", "ref": "refs/heads/main", "ref_name": "main",
+            "sha": main,
         }  # fmt: skip
         actions = Actions(
             ROOT / ".github" / "workflows" / f"{workflow}.yml", self.hub.project.folder.parent / "github", folder,
             github, {"product": PRODUCT, "product-commit": self.product, **inputs},
-            {"VALIDATOR_APP_KEY": self.key}, {"VALIDATOR_APP_ID": str(APP)}, self.approve,
+            {"VALIDATOR_APP_KEY": self.key, **self.secrets}, {"VALIDATOR_APP_ID": str(APP), **self.variables},
+            self.approve,
         )  # fmt: skip
         self.runs.append(actions)
         return actions

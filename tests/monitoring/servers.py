@@ -109,8 +109,9 @@ def monitoring(folder: Path) -> Iterator[Monitoring]:
     settings["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
     settings["rule_files"] = [str(ROOT / "prometheus" / "rules" / "*.yml")]
     settings["alerting"]["alertmanagers"][0]["static_configs"][0]["targets"] = [alertmanager]
-    (job,) = settings["scrape_configs"]
-    job["static_configs"][0]["targets"] = [gateway]
+    jobs = {job["job_name"]: job for job in settings["scrape_configs"]}
+    jobs["pushgateway"]["static_configs"][0]["targets"] = [gateway]
+    settings["scrape_configs"] = [jobs["pushgateway"]]
     config = folder / "prometheus.yml"
     config.write_text(yaml.safe_dump(settings))
     with contextlib.ExitStack() as stack:

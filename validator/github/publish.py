@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from validator.check.anew import Grounds, judge_anew
+from validator.check.anew import Grounds
 from validator.check.base import read_base_of
 from validator.errors import UsageError, ValidatorError
 from validator.github.annotations import annotations_of
@@ -21,6 +21,7 @@ from validator.github.plan import CALLED, Plan, make_plan
 from validator.github.repository import Repository
 from validator.github.results import Result, read_result
 from validator.golden.history import Repository as History
+from validator.overhead.anew import judge
 from validator.report.markup import code, prose, table
 from validator.report.model import Report
 from validator.report.summary import joined, render_summary
@@ -30,6 +31,9 @@ from validator.report.text import counted, printable, shortened
 AGGREGATE = "validator"
 
 _MOST_FILE = 1 << 20
+
+#: Events about a commit that is not merged; empty where a person publishes by hand.
+_OF_CHANGES = ("pull_request", MERGE_GROUP, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,8 @@ def publish(
     """
     if change.key:
         return [f"Run {change.run} belongs to the service's job {change.key}, which publishes it."]
+    if change.event not in _OF_CHANGES and not _is_merged(root, change):
+        return [f"Run {change.run} is of {change.head[:12]}, which no {change.event} on the default branch is about."]
     try:
         plan = make_plan(root, change.base, change.head, chosen=_chosen(root, change, results))
     except UsageError as error:
@@ -95,12 +101,15 @@ def publish(
     return lines + [f"not used: {stray}" for stray in strays]
 
 
+def _is_merged(root: Path, change: Change) -> bool:
+    return History.around(root).merge_base(change.base, change.head) == change.head
+
+
 def _chosen(root: Path, change: Change, results: Sequence[Path]) -> str:
     """Of a commit that is merged already, a new image or a person asked for a check: what came is what was asked for.
     Of any other commit the plan decides, so that nobody chooses what a pull request is judged by.
     """
-    history = History.around(root)
-    if change.event in {"pull_request", MERGE_GROUP, ""} or history.merge_base(change.base, change.head) != change.head:
+    if change.event in _OF_CHANGES:
         return CALLED
     with tempfile.TemporaryDirectory() as temporary, suppress(UsageError):
         names = sorted({report.pipeline for place in results if (report := _claim(place, Path(temporary)))})
@@ -151,7 +160,7 @@ def _judge(
     history = History.around(root)
     try:
         pipeline, base, head = read_base_of(name, root, change.base, scratch, change.head)
-        report = judge_anew(results[0].report, results[0].trajectory, Grounds(pipeline, base, head, today))
+        report = judge(results[0].report, results[0].trajectory, Grounds(pipeline, base, head, today))
     except ValidatorError as error:
         return Judged(name, None, f"The result of {name} cannot be judged: {error}".replace(str(scratch), ""))
     changed = history.changed(history.merge_base(change.base, change.head), change.head)
