@@ -11,9 +11,9 @@ Faults: diverge {step, group, leaf}, random {step}, hang {step}, crash {step}, k
 NAME, says SENTENCE, full {step}, blind true, unmapped [names], skip_group NAME, frozen NAME, deaf_flips true,
 stuck_flips true, wrong_answers true, other_sample true, no_samples true, nan {step}, lost_rng true, rank_rng true,
 cpu_draw true, lost_optimizer true, save_disturbs true, unsaved [names], no_tracker true, strays true, slow SECONDS,
-no_ending true, jump FACTOR, packages {name: version} (what it claims). Of a measured launch: step_seconds
-{deterministic: SECONDS, default: SECONDS, fill: SECONDS}, jitter SHARE, no_measurement true, few_steps true,
-profile_crash true.
+no_ending true, hidden true, no_account true, jump FACTOR, packages {name: version} (what it claims). Of a measured
+launch: step_seconds {deterministic: SECONDS, default: SECONDS, fill: SECONDS}, jitter SHARE, no_measurement true,
+few_steps true, profile_crash true.
 """
 
 from __future__ import annotations
@@ -108,10 +108,19 @@ class Rank:
         groups = {
             Group(g): self.record_of(g, contents) for g, contents in state.items() if g != self.faults.get("skip_group")
         }
+        if self.request.switches.get("witness") and not self.faults.get("no_account"):
+            self.account(str(moment), state, metrics)
         if not self.faults.get("no_samples"):
             self.hand_over(str(moment), state, metrics)  # first: a launch may be killed once its moment is recorded
         if self.writer:
             self.writer.append(moment, groups, metrics)
+
+    def account(self, moment: str, state: State, metrics: dict) -> None:
+        """What ``validator/faults/witness.py`` writes: one line a moment, that no recorder has seen."""
+        hidden = moment if self.faults.get("hidden") else ""
+        line = {"moment": moment, "state": mix(hidden, repr(state), repr(metrics)).hex()}
+        with (self.request.scratch / f"witness-{self.rank:05d}.jsonl").open("a") as file:
+            file.write(json.dumps(line) + "\n")
 
     def hand_over(self, moment: str, state: State, metrics: dict) -> None:
         directory = self.request.samples_directory
