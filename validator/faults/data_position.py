@@ -33,9 +33,7 @@ def _sampler_starts_at(start: Any) -> Any:
             "megatron.training.datasets.data_samplers",
             "MegatronPretrainingSampler.__init__",
             lambda make: (
-                lambda self, total, consumed, *args, **kwargs: make(
-                    self, total_samples=total, consumed_samples=start(consumed), **kwargs
-                )
+                lambda self, **given: make(self, **{**given, "consumed_samples": start(given["consumed_samples"])})
             ),
         )
 

@@ -98,8 +98,12 @@ def _tracker_draw(recorder: Any) -> None:
     scene = Scene(recorder)
 
     def draw() -> None:
-        with megatron_internals.random_tracker().fork():
-            torch.rand(1)
+        states = dict(megatron_internals.random_tracker_states())
+        generator = torch.Generator(device="cuda" if torch.cuda.is_available() else "cpu")
+        generator.set_state(states["model-parallel-rng"])
+        torch.rand(1, generator=generator, device=generator.device)
+        states["model-parallel-rng"] = generator.get_state()
+        megatron_internals.set_random_tracker_states(states)
 
     scene.after_step(draw)
 

@@ -57,7 +57,7 @@ def _weights(change: Any) -> Any:
 
 
 def _scaled_first(probabilities: Any, chosen: Any) -> Any:
-    return probabilities / 2.5 * 2.5 + probabilities * 2.0**-24, chosen
+    return probabilities * (2.5 / probabilities.sum(-1, keepdim=True)), chosen
 
 
 def _in_bf16(probabilities: Any, chosen: Any) -> Any:
@@ -105,9 +105,11 @@ def _experts_swapped(recorder: Any) -> None:
 
     def swap(*_: Any) -> None:
         parameters = dict(scene.state.named_parameters())
+        if f"{_ROUTER}.weight" not in parameters:
+            return
         shards = {name: shard for name, shard in scene.shards() if name.startswith("decoder.layers.1.mlp.")}
         local = sum(name.startswith(f"{_ROUTER[:-7]}.experts.local_experts.") for name in parameters) // 2
-        first = scene.recorder.request.ranks * local - 2 if local < 8 else 6
+        first = scene.request.ranks * local - 2
         for layer in ("linear_fc1", "linear_fc2"):
             names = [f"{_ROUTER[:-7]}.experts.local_experts.{index}.{layer}.weight" for index in (local - 2, local - 1)]
             if scene.rank != scene.last_rank or not all(name in shards for name in names):
@@ -194,7 +196,8 @@ FAULTS = (
         "two experts are swapped together with their rows of the router: the loss does not move",
         "https://github.com/pytorch/torchtitan/issues/4394",
         Scenario.RUN,
-        Place("setup:0", "main_parameters", "decoder.layers.1.mlp.*"),
+        Place("entry:0", "main_parameters", "decoder.layers.1.mlp.*"),
         _experts_swapped,
+        needs=("--expert-model-parallel-size",),
     ),
 )

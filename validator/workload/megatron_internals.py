@@ -370,6 +370,44 @@ def modules_of(model: list[Any]) -> list[torch.nn.Module]:
     return list(unwrap(model))
 
 
+#: What Transformer Engine keeps for delayed scaling beside a module's parameters (``fp8_meta`` of its modules, tried with
+#: no version here: named after Transformer Engine 2.x, ``transformer_engine/pytorch/module/base.py``).
+_SCALING = ("scale", "scale_inv", "amax_history")
+
+
+def fp8_states(module: torch.nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Scales and amax histories of every module below ``module`` that computes in FP8 with delayed scaling.
+
+    They decide how the next step is rounded, and are no buffers of PyTorch's. Nothing for other recipes, which derive
+    their scales from what they scale.
+    """
+    for path, part in module.named_modules():
+        meta = getattr(part, "fp8_meta", None)
+        for key in sorted(meta, key=str) if isinstance(meta, Mapping) else ():
+            for name in _SCALING:
+                value = getattr(meta[key], name, None)
+                if isinstance(value, Tensor):
+                    yield f"{path}.fp8_meta.{key}.{name}".lstrip("."), value
+
+
+def plain_parts(name: str, tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """The tensor itself; for one of Transformer Engine's quantised ones its bytes and scales, each under a name of its
+    own.
+
+    Copies along the other axis are derived from the first and may be stale, so they count only where it is absent.
+    """
+    if not hasattr(tensor, "_data") and not hasattr(tensor, "_rowwise_data"):
+        yield name, tensor
+        return
+    layouts = (("_data", "_scale_inv"), ("_rowwise_data", "_rowwise_scale_inv"), ("_columnwise_data", "_columnwise_scale_inv"))
+    for layout in layouts:
+        parts = [(part, getattr(tensor, part, None)) for part in layout]
+        if isinstance(parts[0][1], Tensor):
+            yield from ((f"{name}/{part}", value) for part, value in parts if isinstance(value, Tensor))
+            return
+    raise LaunchError(f"the quantised tensor {name} is a {type(tensor).__name__} that holds no data the recorder knows.")
+
+
 @dataclass(frozen=True)
 class OwnedShard:
     """The part of one parameter that this rank's distributed optimizer owns.
@@ -463,14 +501,10 @@ class RouterLosses:
         return taken
 
 
-def random_tracker() -> Any:
-    """Megatron's tracker of named generators: ``fork(name)`` draws from one of them."""
-    return require("megatron.core.tensor_parallel.random", "get_cuda_rng_tracker")()
-
-
 def set_random_tracker_states(states: Mapping[str, Tensor]) -> None:
     """Set Megatron's named generators to states that ``random_tracker_states`` gave."""
-    random_tracker().set_states({name: state.clone() for name, state in states.items()})
+    tracker = require("megatron.core.tensor_parallel.random", "get_cuda_rng_tracker")()
+    tracker.set_states({name: state.clone() for name, state in states.items()})
 
 
 def generator_states() -> dict[str, Any]:
