@@ -109,11 +109,11 @@ def test_cutting_keeps_whole_sections() -> None:
 # Claims that the trajectories do not bear out
 
 
-def passing(hub: Hub) -> Path:
+def passing(hub: Hub, *words: str) -> Path:
     hub.repo.write("constraints.txt", "torch==2.14.2\n")
     hub.repo.commit("a bump")
     hub.pull()
-    assert hub.check().verdict == "pass"
+    assert hub.check(*words).verdict == "pass"
     return hub.results / "tiny"
 
 
@@ -159,6 +159,23 @@ def test_a_gate_that_a_result_leaves_out_is_missed(hub: Hub, gone: str) -> None:
             file.unlink()
     hub.publish(str(folder))
     assert hub.runs()[TINY]["conclusion"] == "failure"
+
+
+def test_an_overhead_that_holds_without_a_measurement_is_an_error(hub: Hub) -> None:
+    hub.repo.git("checkout", "-q", "main")
+    hub.project.change("resume: required}", "resume: required, overhead: required}")
+    hub.repo.commit("the overhead gates")
+    hub.push("main")
+    hub.repo.git("checkout", "-q", "-B", "change")
+    folder = passing(hub, "--overhead", "off")
+    report = json.loads((folder / "report.json").read_text())
+    held = {**report["gates"][0], "name": "overhead", "sentence": "Below its budget.", "launches": 8}
+    others = [gate for gate in report["gates"] if gate["name"] != "overhead"]
+    claim(folder, gates=[*others, held], verdict="pass", exit_code=0)
+    hub.publish(str(folder))
+    run = hub.runs()[TINY]
+    assert run["conclusion"] == "failure"
+    assert "claims that the overhead gate holds, and brings no measurement" in run["output"]["summary"]
 
 
 def test_digests_and_indices_of_a_result_are_not_taken_on_trust(hub: Hub) -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from jsonschema import Draft202012Validator
 
-from validator.check.anew import Grounds, judge_anew
+from validator.check.anew import Grounds
 from validator.check.base import Base, read_base_of
 from validator.errors import UsageError, ValidatorError
 from validator.golden import Golden, GoldenStore
+from validator.overhead.anew import judge as judge_again
 from validator.pipeline import load_pipeline
 from validator.report.json import report_schema
 from validator.report.model import Report, Verdict
@@ -60,7 +61,7 @@ def judge(
         return folder / "launches" / launch / "trajectory"
 
     _insist_on_origin(place("reference"), claimed)
-    report = judge_anew(claimed, place, grounds)
+    report = judge_again(claimed, place, grounds)
     try:
         golden = grounds.base.goldens.find(pipeline, claimed.hardware_class)
     except ValidatorError:
