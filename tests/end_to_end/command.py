@@ -49,10 +49,10 @@ class Checked(Ran):
         return str(self.report["environment"]["facts"]["arguments"][name][1])
 
 
-def validator(*words: str, prefix: Sequence[str] = ()) -> Ran:
-    """Run ``validator WORDS`` in the project's folder, behind ``prefix`` (``prlimit …``)."""
+def validator(*words: str, prefix: Sequence[str] = (), limit: float = LIMIT) -> Ran:
+    """Run ``validator WORDS`` in the project's folder, behind ``prefix`` (``prlimit …``), in ``limit`` seconds."""
     done = subprocess.run(
-        [*prefix, str(VALIDATOR), *words], capture_output=True, text=True, check=False, cwd=ROOT, timeout=LIMIT
+        [*prefix, str(VALIDATOR), *words], capture_output=True, text=True, check=False, cwd=ROOT, timeout=limit
     )
     assert "Traceback" not in done.stdout + done.stderr, done.stderr
     return Ran(done.returncode, done.stdout, done.stderr, {})
