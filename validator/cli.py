@@ -63,6 +63,7 @@ def selftest(options: argparse.Namespace) -> int:
 
     wish, order = wish_of(options), _order(options)
     code, _ = selftest_and_show(_launches(order), order.goldens, wish, order.out, options.json, options.markdown)
+    _publish(options, [order.out / "selftest.json"])
     return code
 
 
