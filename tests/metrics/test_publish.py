@@ -77,7 +77,7 @@ def test_files_that_cannot_be_read_are_named_and_the_others_published(tmp_path: 
     foreign.write_text('{"schema": "another"}')
     half.write_text(render(record())[:300])
     later = tmp_path / "later"
-    later.write_text(json.dumps({**record(), "version": 2}))
+    later.write_text(json.dumps({**record(), "version": 3}))
     missing = tmp_path / "missing"
     target = tmp_path / "out.prom"
     files = [broken, future, foreign, half, later, missing, good]
@@ -88,7 +88,7 @@ def test_files_that_cannot_be_read_are_named_and_the_others_published(tmp_path: 
 
 
 def test_a_record_whose_measurement_is_broken_is_named_and_skipped(tmp_path: Path) -> None:
-    file = written(tmp_path, replace(passing(), overhead={"schema": "validator/overhead", "version": 1}))
+    file = written(tmp_path, replace(passing(), overhead={"schema": "validator/overhead", "version": 2}))
     target = tmp_path / "out.prom"
     (line,) = publish([file], None, str(target), tmp_path, {})
     assert line.startswith("Skipped: ")

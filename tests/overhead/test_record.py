@@ -55,7 +55,7 @@ def changed(**changes: Any) -> str:
         ("", "broken or half-written"),
         ("[]", "is no overhead record: its schema is 'list'"),
         (changed(schema="validator/report"), "is no overhead record: its schema is 'validator/report'"),
-        (changed(version=2), "is of version 2; this validator reads version 1"),
+        (changed(version=3), "is of version 3; this validator reads version 2"),
         (changed(arms=[]), "is broken"),
         (changed(overhead={}), "is broken"),
         (changed(decision="perhaps"), "is broken"),

@@ -1,9 +1,9 @@
 """The whole rule, from step times to decision, on noise that was recorded on real launches.
 
-``recorded_steps.json`` holds rounds of real timed launches of nemotron-cpu on a host that had other work to do: in
-each, one launch of either arm, one right after the other. A simulated pair takes a round at random, draws its steps
-anew (with replacement) and takes medians, as a measurement does. What the two real arms differ by on average is taken
-out, and a known overhead put in its place.
+``recorded_steps.json`` holds rounds of real timed launches of nemotron-cpu, host by host: in each round one launch of
+either arm, one right after the other (``record_steps.py`` writes it). A simulated pair takes a round at
+random, draws its steps anew (with replacement) and takes medians, as a measurement does. What the two real arms differ
+by on average is taken out, and a known overhead put in its place.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from validator.overhead.statistics import ERROR_RATE, Decision
 from validator.overhead.timings import LaunchTiming
 from validator.pipeline.overhead import OverheadPolicy
 
-SIMULATIONS = 4000
+SIMULATIONS = 1000
 BUDGET = 0.10
 
-HOSTS = ("loaded",)
+RECORDING = Path(__file__).parent / "recorded_steps.json"
+HOSTS = tuple(json.loads(RECORDING.read_text())["hosts"])
 
 Round = dict[str, list[float]]
 
 
 @cache
 def recorded(host: str) -> list[Round]:
-    content = json.loads((Path(__file__).parent / "recorded_steps.json").read_text())
+    content = json.loads(RECORDING.read_text())
     rounds: list[Round] = content["hosts"][host]
     return rounds
 
@@ -89,11 +90,32 @@ def test_the_recorded_noise_is_real_and_enough(host: str) -> None:
     assert all(len(steps) == 12 and min(steps) > 0 for each in recorded(host) for steps in each.values())
 
 
+def pairs_are_spread_by(host: str) -> float:
+    """Standard deviation of the recorded pairs' log-ratios."""
+    medians = [
+        (statistics.median(each["deterministic"]), statistics.median(each["default"])) for each in recorded(host)
+    ]
+    return statistics.stdev(math.log(one / other) for one, other in medians)
+
+
 @pytest.mark.parametrize("overhead", [0.0, 0.03, 0.10, 0.30])
 @pytest.mark.parametrize("host", HOSTS)
 def test_the_interval_covers_the_truth_as_often_as_it_says(host: str, overhead: float) -> None:
-    covered = sum(found.estimate.interval.contains(overhead) for found in simulate(host, overhead))
-    assert 0.93 * SIMULATIONS <= covered <= 0.98 * SIMULATIONS
+    found = simulate(host, overhead)
+    covered = sum(each.estimate.interval.contains(overhead) for each in found)
+    open_ = decisions(host, overhead)[Decision.INCONCLUSIVE]
+    print(f"{host}, {overhead:.0%}: covered {covered / SIMULATIONS:.1%}, inconclusive {open_ / SIMULATIONS:.1%}")
+    assert covered >= 0.93 * SIMULATIONS
+    # A measurement that goes on to the limit has the most careful look, and covers more than it says.
+    assert covered <= (0.98 if open_ < SIMULATIONS / 2 or overhead == BUDGET else 0.995) * SIMULATIONS
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_host_quiet_enough_decides_what_is_far_from_the_budget(host: str) -> None:
+    """30 % is log(1.3 / 1.1) = 0.167 from a budget of 10 %: twelve standard errors of eight pairs spread by 4 %."""
+    if pairs_are_spread_by(host) <= 0.04:
+        assert decisions(host, 0.30)[Decision.FAILS] >= 0.95 * SIMULATIONS
+    assert decisions(host, 0.30)[Decision.FAILS] > decisions(host, BUDGET)[Decision.FAILS]
 
 
 @pytest.mark.parametrize("host", HOSTS)

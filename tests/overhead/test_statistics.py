@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from scipy import stats
 
-from validator.overhead.statistics import Decision, estimate, noise_floor
+from validator.overhead.statistics import ERROR_RATE, Decision, estimate, level_of_look, noise_floor
 
 # Student's t: the 0.975 quantile with 3 degrees of freedom is 3.182446 (any table).
 T3 = 3.182446305284263
@@ -15,23 +16,51 @@ T3 = 3.182446305284263
 
 def test_a_worked_example() -> None:
     values = [0.08, 0.10, 0.12, 0.10]
-    found = estimate(values, looks=1)
+    found = estimate(values)
     spread = math.sqrt((0.02**2 + 0.02**2) / 3)
     half = T3 * spread / 2
     assert found.overhead == pytest.approx(math.expm1(0.10), rel=1e-12)
     assert found.interval.lower == pytest.approx(math.expm1(0.10 - half), rel=1e-9)
     assert found.interval.upper == pytest.approx(math.expm1(0.10 + half), rel=1e-9)
-    assert found.strict == found.interval
+    assert (found.interval.level, found.look_level) == (0.95, 0.95)
     assert found.spread == pytest.approx(spread, rel=1e-12)
     assert noise_floor(spread, 4, 1) == pytest.approx(math.expm1(half), rel=1e-9)
 
 
-def test_more_looks_make_the_deciding_interval_wider_and_the_reported_one_no_wider() -> None:
+@pytest.mark.parametrize("looks", [1, 2, 3, 10, 49])
+def test_all_looks_together_spend_the_error_rate(looks: int) -> None:
+    spent = [1 - level_of_look(look, looks) for look in range(1, looks + 1)]
+    assert sum(spent) == pytest.approx(ERROR_RATE, rel=1e-9)
+    assert min(spent) > 0
+    assert max(spent) == spent[0]
+
+
+def test_a_later_look_is_more_careful_and_says_so() -> None:
     values = [0.08, 0.10, 0.12, 0.10]
-    one, three = estimate(values, looks=1), estimate(values, looks=3)
-    assert three.interval == one.interval
-    assert three.strict.level == pytest.approx(1 - 0.05 / 3)
-    assert three.strict.lower < one.strict.lower < one.strict.upper < three.strict.upper
+    only, first, last = estimate(values), estimate(values, 1, 3), estimate(values, 3, 3)
+    assert [found.look_level for found in (only, first, last)] == pytest.approx([0.95, 0.97, 0.99])
+    assert last.interval.lower < first.interval.lower < only.interval.lower
+    assert only.interval.upper < first.interval.upper < last.interval.upper
+    assert {found.interval.level for found in (only, first, last)} == {0.95}
+
+
+@pytest.mark.parametrize("away", [0.0, 0.5, 1.0, 2.0, 6.0])
+def test_on_normal_noise_the_interval_covers_the_truth_wherever_measuring_stops(away: float) -> None:
+    """``away`` is the distance of the truth from the budget, in standard deviations of a pair."""
+    draw = np.random.default_rng(7)
+    budget, simulations, looks = 0.10, 4000, (4, 6, 8)
+    truth = math.log1p(budget) + away * 0.05
+    covered = wrong = 0
+    for values in draw.normal(truth, 0.05, (simulations, looks[-1])):
+        found = estimate(list(values[: looks[0]]), 1, len(looks))
+        for number, pairs in enumerate(looks[1:], start=2):
+            if found.decide(budget) is Decision.INCONCLUSIVE:
+                found = estimate(list(values[:pairs]), number, len(looks))
+        covered += found.interval.contains(math.expm1(truth))
+        wrong += found.decide(budget) is (Decision.HOLDS if away else Decision.FAILS)
+    assert covered / simulations >= 0.945  # 0.95, less one and a half standard errors
+    assert covered / simulations <= 0.985
+    assert wrong / simulations <= ERROR_RATE / 2 + 0.005
 
 
 @pytest.mark.parametrize(
@@ -44,12 +73,12 @@ def test_more_looks_make_the_deciding_interval_wider_and_the_reported_one_no_wid
     ],
 )
 def test_it_holds_below_fails_above_and_is_open_across(values: list[float], decision: Decision) -> None:
-    assert estimate(values, looks=3).decide(0.10) is decision
+    assert estimate(values, 1, 3).decide(0.10) is decision
 
 
 def test_the_order_of_the_arms_only_changes_the_sign() -> None:
     values = [0.08, 0.10, 0.12, 0.11]
-    there, back = estimate(values, 1), estimate([-value for value in values], 1)
+    there, back = estimate(values), estimate([-value for value in values])
     assert (1 + there.overhead) * (1 + back.overhead) == pytest.approx(1, rel=1e-12)
     assert (1 + there.interval.lower) * (1 + back.interval.upper) == pytest.approx(1, rel=1e-12)
 
@@ -57,13 +86,13 @@ def test_the_order_of_the_arms_only_changes_the_sign() -> None:
 @pytest.mark.parametrize("values", [[], [0.1], [0.1, math.nan], [0.1, math.inf]])
 def test_too_little_is_no_estimate(values: list[float]) -> None:
     with pytest.raises(ValueError, match="finite log-ratios"):
-        estimate(values, looks=1)
+        estimate(values)
 
 
-@pytest.mark.parametrize("level", [0.95, 0.99])
-def test_the_interval_is_that_of_scipys_own_test(level: float) -> None:
+@pytest.mark.parametrize(("look", "looks", "level"), [(1, 1, 0.95), (3, 3, 0.99), (1, 5, 0.97)])
+def test_the_interval_is_that_of_scipys_own_test(look: int, looks: int, level: float) -> None:
     values = [0.31, 0.28, 0.35, 0.30, 0.27, 0.36]
     expected = stats.ttest_1samp(values, 0.0).confidence_interval(level)
-    found = estimate(values, looks=1).interval if level == 0.95 else estimate(values, looks=5).strict
+    found = estimate(values, look, looks).interval
     assert math.log1p(found.lower) == pytest.approx(expected.low, rel=1e-12)
     assert math.log1p(found.upper) == pytest.approx(expected.high, rel=1e-12)

@@ -48,18 +48,17 @@ class Scale:
 
 
 def pairs_chart(record: Mapping[str, Any]) -> Html:
-    """A dot for each pair's overhead, the 95 % interval and the strict one below, and the budget's line."""
+    """A dot for each pair's overhead, the interval below, and the budget's line."""
     found = record["overhead"]
     values = [math.expm1(pair["log_ratio"]) for pair in record["pairs"]]
     budget = [] if record["mode"] == "noise" else [record["budget"]]
-    bounds = [found[kind][side] for kind in ("interval", "strict") for side in ("lower", "upper")]
+    bounds = [found["interval"][side] for side in ("lower", "upper")]
     scale = Scale.around([*values, *bounds, *budget, 0.0])
     parts: list[Html] = []
     for index, value in enumerate(values):
         parts += [_label(index, f"pair {index + 1}"), _dot(scale.at(value), _middle(index), _TONES[0], percent(value))]
-    for offset, (kind, name) in enumerate((("interval", "95 % interval"), ("strict", "decided by"))):
-        parts += _bar(scale, len(values) + offset, found, kind, name)
-    rows = len(values) + 2
+    parts += _bar(scale, len(values), found, "95 % interval")
+    rows = len(values) + 1
     for value in budget:
         parts += _rule(scale, value, rows, f"budget {percent(value)}")
     return _picture(scale, rows, parts, _tick, "Overhead of each pair, its interval and the budget")
@@ -121,12 +120,13 @@ def _picture(scale: Scale, rows: int, parts: Sequence[Html], words: Any, name: s
     )  # fmt: skip
 
 
-def _bar(scale: Scale, row: int, found: Mapping[str, Any], kind: str, name: str) -> Iterator[Html]:
-    low, high, y = scale.at(found[kind]["lower"]), scale.at(found[kind]["upper"]), _middle(row)
+def _bar(scale: Scale, row: int, found: Mapping[str, Any], name: str) -> Iterator[Html]:
+    interval = found["interval"]
+    low, high, y = scale.at(interval["lower"]), scale.at(interval["upper"]), _middle(row)
     yield _label(row, name)
     yield _line(low, y, high, y, "var(--bar)", 3)
     yield from (_line(x, y - 5, x, y + 5, "var(--bar)", 2) for x in (low, high))
-    bounds = f"{percent(found[kind]['lower'])} to {percent(found[kind]['upper'])}"
+    bounds = f"{percent(interval['lower'])} to {percent(interval['upper'])}"
     yield _dot(scale.at(found["estimate"]), y, "var(--bar)", f"{percent(found['estimate'])}, {bounds}")
 
 

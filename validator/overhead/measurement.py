@@ -110,7 +110,7 @@ def measure(bench: MeasuredLaunches, plan: Plan) -> Measurement:
         timings = [bench.time(arm, number, plan.launches) for arm in order]
         rounds.append(tuple(timings if forward else timings[::-1]))
         if number in plan.looks:
-            estimates = estimates_of(rounds, len(plan.looks))
+            estimates = estimates_of(rounds, plan.looks)
             decided = estimates[0].decide(plan.budget) is not Decision.INCONCLUSIVE
             if decided and plan.mode is not Mode.NOISE:  # the noise floor is that of all pairs
                 break
@@ -118,10 +118,13 @@ def measure(bench: MeasuredLaunches, plan: Plan) -> Measurement:
     return Measurement(plan, tuple(rounds), estimates, profiles)
 
 
-def estimates_of(rounds: Sequence[Sequence[LaunchTiming]], looks: int) -> tuple[Estimate, ...]:
-    """Estimates of each arm but the second over the second, from their log-ratios round by round."""
+def estimates_of(rounds: Sequence[Sequence[LaunchTiming]], looks: Sequence[int]) -> tuple[Estimate, ...]:
+    """Estimates of each arm but the second over the second, from their log-ratios round by round, at the look after so
+    many rounds.
+    """
+    look = looks.index(len(rounds)) + 1
     compared = [index for index in range(len(rounds[0])) if index != 1]
-    return tuple(estimate([log_ratio(row[index], row[1]) for row in rounds], looks) for index in compared)
+    return tuple(estimate([log_ratio(row[index], row[1]) for row in rounds], look, len(looks)) for index in compared)
 
 
 def log_ratio(over: LaunchTiming, base: LaunchTiming) -> float:

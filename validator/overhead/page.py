@@ -60,11 +60,10 @@ def _fact(name: str, value: str) -> tuple[Html, Html]:
 
 def _sections(record: Mapping[str, Any]) -> Sequence[Html]:
     found = record["overhead"]
-    level = f"{100 * found['strict']['level']:.2f} %"
+    level = f"{100 * found['look_level']:.2f} %"
     rule = (
-        f"Looks were planned after {', '.join(map(str, record['looks']))} pairs. Each decides by a {level} interval, "
-        "so that all looks together are wrong at most once in twenty. "
-        f"The strict interval is {interval_in_words(found, 'strict')}."
+        f"Looks were planned after {', '.join(map(str, record['looks']))} pairs. The one that decided takes Student's "
+        f"{level} interval over its pairs, so that all looks together miss the truth at most once in twenty."
     )
     further = [
         tag("p", text(f"{item['arm']} over {item['over']}: {percent(item['estimate'])} ({interval_in_words(item)})"))

@@ -19,7 +19,7 @@ from validator.overhead.timings import LaunchTiming
 from validator.overhead.words import sentence
 
 SCHEMA = "validator/overhead"
-VERSION = 1
+VERSION = 2
 
 Document = dict[str, Any]
 
@@ -80,7 +80,7 @@ def _estimate(found: Estimate, over: str, base: str) -> Document:
         "estimate": round(found.overhead, 6),
         "pairs": found.pairs,
         "interval": bounds(found.interval),
-        "strict": bounds(found.strict),
+        "look_level": round(found.look_level, 6),
         "spread": round(found.spread, 6),
     }
 
@@ -148,7 +148,7 @@ def checked(content: object, name: str) -> Document:
         Decision(content["decision"])
         found = content["overhead"]
         numbers = [content["budget"], content["seconds"], found["estimate"], content["noise_floor"]["here"]]
-        numbers += [found[kind][side] for kind in ("interval", "strict") for side in ("lower", "upper", "level")]
+        numbers += [*(found["interval"][side] for side in ("lower", "upper", "level")), found["look_level"]]
         for arm in content["arms"]:
             numbers += [*arm["step_seconds"].values(), arm["tokens_per_second"], arm["peak_memory_bytes"]]
         texts = [content["pipeline"], content["hardware_class"], content["started"], content["sentence"]]

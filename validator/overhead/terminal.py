@@ -30,9 +30,9 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
     yield from _arms(record)
     yield ""
     if mode == "full":
-        level = f"{100 * found['strict']['level']:.2f} %"
-        bounds = interval_in_words(found, "strict")
-        yield f"Decided by the {level} interval {bounds}; {len(record['looks'])} looks planned"
+        look, looks = record["looks"].index(found["pairs"]) + 1, len(record["looks"])
+        level = f"{100 * found['look_level']:.2f} %"
+        yield f"Look {look} of {looks}: Student's {level} interval, which is one of 95 % over all looks together"
     for other in record["further"]:
         words = f"{percent(other['estimate'])} ({interval_in_words(other)})"
         yield f"{other['arm']} over {other['over']}: {words}"

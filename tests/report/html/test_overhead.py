@@ -32,12 +32,12 @@ def _arm(name: str, seconds: float) -> dict[str, Any]:
 
 
 RECORD: dict[str, Any] = {
-    "schema": "validator/overhead", "version": 1, "pipeline": "nemotron-cpu", "hardware_class": "cpu-x86-64-v3-1x2",
+    "schema": "validator/overhead", "version": 2, "pipeline": "nemotron-cpu", "hardware_class": "cpu-x86-64-v3-1x2",
     "computation": "00" * 32, "started": "2026-11-29T12:00:00Z", "seconds": 300.0, "mode": "full", "stamps": [],
     "budget": 0.1, "decision": "fails",
     "overhead": {
         "arm": "deterministic", "over": "default", "estimate": 0.25, "pairs": 6, "interval": _bounds(0.22, 0.28),
-        "strict": _bounds(0.2, 0.3, 0.98), "spread": 0.02,
+        "look_level": 0.97, "spread": 0.02,
     },
     "further": [], "looks": [3, 6], "noise_floor": {"here": 0.02, "known": None},
     "pairs": [{"first": "default", "log_ratio": 0.22}] * 6,
