@@ -189,6 +189,9 @@ def _check(sub: argparse.ArgumentParser) -> None:
         "--base-image", metavar="IMAGE", help="the golden's image: launched here on a mismatch, to see who did it"
     )
     sub.add_argument(
+        "--base-python", metavar="PATH", help="the interpreter of the golden's environment: the same, without images"
+    )
+    sub.add_argument(
         "--overhead",
         dest="requirement",
         choices=("required", "advisory", "off"),

@@ -417,7 +417,8 @@ def _place(options: argparse.Namespace) -> Place:
 
     slurm = _pairs("--slurm-option", options.slurm_option) if options.slurm or options.slurm_option else None
     binds = tuple(Path(folder).absolute() for folder in options.bind)
-    return Place(options.image, getattr(options, "base_image", None), binds, slurm)
+    base_python = getattr(options, "base_python", None)
+    return Place(options.image, getattr(options, "base_image", None), binds, slurm, base_python)
 
 
 def _launches(order: Order) -> Launches:

@@ -16,12 +16,18 @@ _LISTED = 12
 
 
 def attribution_gate(
-    golden: Trajectory, candidate: Trajectory, base: Trajectory, names: tuple[str, str], differences: Sequence[str]
+    golden: Trajectory,
+    candidate: Trajectory,
+    base: Trajectory,
+    names: tuple[str, str],
+    differences: Sequence[str],
+    thing: str = "image",
 ) -> GateReport:
     """The candidate differs from the golden: what does ``base``, the golden's own environment launched here, give?
 
-    ``names`` are the base's and the candidate's. Holds where the base still gives the golden: the change did it. Fails
-    where it does not: the host changed; a divergence is there where the candidate differs from the base as well.
+    ``names`` are the base's and the candidate's, ``thing`` what differs between them. Holds where the base still gives
+    the golden: the change did it. Fails where it does not: the host changed; a divergence is there where the candidate
+    differs from the base as well.
     """
     base_name, candidate_name = names
     to_golden = compare(golden, base)
@@ -29,7 +35,7 @@ def attribution_gate(
         return GateReport(ATTRIBUTION, Outcome.ERROR, False, to_golden.refused, 1)
     if to_golden.first is None:
         sentence = (
-            f"The image did it: {base_name} still gives the golden's bits on this host, {candidate_name} does not."
+            f"The {thing} did it: {base_name} still gives the golden's bits on this host, {candidate_name} does not."
         )
         return GateReport(ATTRIBUTION, Outcome.HOLDS, False, sentence, 1, notes=tuple(differences))
     to_candidate = compare(base, candidate)
@@ -39,7 +45,7 @@ def attribution_gate(
         )
         return GateReport(ATTRIBUTION, Outcome.FAILS, False, sentence, 1, notes=tuple(differences))
     sentence = (
-        f"The host changed, and the image too: {base_name} gives neither the golden's bits here nor those of "
+        f"The host changed, and the {thing} too: {base_name} gives neither the golden's bits here nor those of "
         f"{candidate_name}, from which it differs first at {to_candidate.first.sentence}."
     )
     return GateReport(

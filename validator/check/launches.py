@@ -54,7 +54,7 @@ class Launches:
 
     ``switches`` and ``stamps`` go into every request; ``rows`` collects what the report says of each launch, the failed
     ones as well. ``total`` is how many are expected, for the progress display. ``base`` launches in the golden's own
-    environment instead, with the same folder and rows.
+    environment instead, with the same folder and rows; ``label`` is what that is called where it is no image.
     """
 
     pipeline: Pipeline
@@ -69,6 +69,7 @@ class Launches:
     draw: random.Random = field(default_factory=random.SystemRandom)
     rows: list[LaunchRow] = field(default_factory=list)
     base: Launches | None = None
+    label: str = ""
 
     def folder(self, name: str) -> Path:
         """Everything of one launch: request, log, data, checkpoints, trajectory."""

@@ -14,7 +14,8 @@ from validator.pipeline import Device, Pipeline
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """This machine by default. ``image`` and ``base_image`` are references, IDs or archives.
+    """This machine by default. ``image`` and ``base_image`` are references, IDs or archives; ``base_python`` is the
+    interpreter of the golden's environment.
 
     ``binds`` are folders of the host that an image gets read-only. ``slurm`` is ``None``, or the options of the jobs.
     """
@@ -23,6 +24,7 @@ class Place:
     base_image: str | None = None
     binds: tuple[Path, ...] = ()
     slurm: Mapping[str, str] | None = field(default=None)
+    base_python: str | None = None
 
     @property
     def words(self) -> list[str]:
@@ -32,6 +34,7 @@ class Place:
             words += [option, value] if value is not None else []
         for folder in self.binds:
             words += ["--bind", str(folder)]
+        words += ["--base-python", self.base_python] if self.base_python is not None else []
         if self.slurm is not None:
             words.append("--slurm")
             for name, value in self.slurm.items():
@@ -47,6 +50,8 @@ class Place:
         if self.image is None and (self.base_image is not None or self.binds):
             option = "--base-image" if self.base_image is not None else "--bind"
             raise UsageError(f"{option} says something about a container; give --image with it.")
+        if self.base_python is not None and self.image is not None:
+            raise UsageError("--base-python and --image do not go together; give --base-image.")
         for folder in self.binds:
             if not folder.exists():
                 raise UsageError(f"{folder} does not exist; --bind takes a folder of this machine.")
@@ -65,10 +70,11 @@ def executors(place: Place, pipeline: Pipeline, out: Path) -> tuple[Executor, Ex
         options.check(computation.ranks)
         memory = pipeline.policy.limits.memory_gibibytes
         device = str(computation.device)
-        return SlurmExecutor.start(options, computation.nodes, device, out / "node", memory), None
+        jobs = SlurmExecutor.start(options, computation.nodes, device, out / "node", memory)
+        return jobs, None if place.base_python is None else jobs
     from validator.execute.local import LocalExecutor  # noqa: PLC0415
 
-    return LocalExecutor(), None
+    return LocalExecutor(), None if place.base_python is None else LocalExecutor()
 
 
 def _containers(place: Place, pipeline: Pipeline) -> tuple[Executor, Executor | None]:

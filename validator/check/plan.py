@@ -42,7 +42,7 @@ def repeat(number: int = 1) -> LaunchPlan:
 
 def base() -> LaunchPlan:
     """The golden's own environment, on this host."""
-    return LaunchPlan("base", "the base image, uninterrupted")
+    return LaunchPlan("base", "the golden's environment, uninterrupted")
 
 
 def resume_chain(policy: Policy) -> tuple[LaunchPlan, ...]:
