@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from tests.pipeline.samples import VALID, write
 from tests.project import Project
-from validator.check.preflight import check_data, check_variables
+from validator.check.preflight import (
+    REFUSED_ARGUMENTS,
+    check_arguments,
+    check_data,
+    check_packages,
+    check_precision,
+    check_variables,
+)
+from validator.environment import Gpu, Host, observe_host
 from validator.errors import UsageError
-from validator.pipeline import TokenFiles, load_pipeline
+from validator.pipeline import Computation, Device, Spec, TokenFiles, load_pipeline
 
 
 @pytest.mark.parametrize(
@@ -25,6 +35,7 @@ from validator.pipeline import TokenFiles, load_pipeline
         {"CUBLAS_WORKSPACE_CONFIG": ":16:8"},
         {"MAMBA_DETERMINISTIC": "1"},
         {"MAMBA_DETERMINISTIC": ""},
+        {"CAUSAL_CONV1D_DETERMINISTIC": "1"},
         {"SOMETHING": "else"},
     ],
 )
@@ -44,6 +55,7 @@ def test_accepted(variables: dict[str, str]) -> None:
         ("NVTE_ALLOW_NONDETERMINISTIC_ALGO", "", "accepted is 0"),
         ("CUBLAS_WORKSPACE_CONFIG", ":4096:2", ":4096:8 or :16:8"),
         ("MAMBA_DETERMINISTIC", "0", "begins with 1"),
+        ("CAUSAL_CONV1D_DETERMINISTIC", "0", "begins with 1"),
     ],
 )
 def test_refused(name: str, value: str, accepted: str) -> None:
@@ -62,9 +74,6 @@ def test_where_it_was_set_is_named() -> None:
 
 def test_what_is_accepted_is_what_megatron_accepts() -> None:
     """The lists are Megatron's own, read from its source."""
-    import ast
-    from importlib.util import find_spec
-
     spec = find_spec("megatron")
     places = list(spec.submodule_search_locations or []) if spec else []
     files = [file for place in places if (file := Path(place) / "training" / "determinism.py").is_file()]
@@ -104,3 +113,96 @@ def test_a_computation_of_several_nodes_needs_a_scheduler(project: Project) -> N
     ran = project.check()
     assert ran.code == 2
     assert "computation.nodes is 2; this machine runs 1" in ran.err
+
+
+def computation(tmp_path: Path, arguments: str = "", **changes: object) -> Computation:
+    """The sample pipeline's computation, with more arguments and other values."""
+    made = load_pipeline(write(tmp_path, VALID), tmp_path).computation
+    return dataclasses.replace(
+        made, device=Device.CUDA, spec=Spec.MEGATRON, arguments=(*made.arguments, *arguments.split()), **changes
+    )
+
+
+def machine(name: str, capability: str) -> Host:
+    return dataclasses.replace(observe_host(), gpus=(Gpu(name, "580.1", capability, "143771"),))
+
+
+@pytest.mark.parametrize("argument", ["--cross-entropy-loss-fusion", "--tp-comm-overlap"])
+def test_what_deterministic_mode_refuses_is_refused_before_it(tmp_path: Path, argument: str) -> None:
+    with pytest.raises(UsageError, match=f"^{argument} rules out determinism, .*remove it from computation.arguments"):
+        check_arguments(computation(tmp_path, argument))
+    check_arguments(computation(tmp_path))
+
+
+def test_the_refused_arguments_are_those_that_megatron_refuses() -> None:
+    spec = find_spec("megatron")
+    places = list(spec.submodule_search_locations or []) if spec else []
+    (file,) = [file for place in places if (file := Path(place) / "training" / "determinism.py").is_file()]
+    (line,) = [line for line in file.read_text().splitlines() if line.startswith("ARG_VALUES_REQUIRED")]
+    required = ast.literal_eval(line.partition("=")[2].strip())
+    assert required == {word.removeprefix("--").replace("-", "_"): False for word in REFUSED_ARGUMENTS}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "gpu", "told"),
+    [
+        ("", ("Tesla T4", "7.5"), None),
+        ("--fp8-format hybrid", ("NVIDIA H200", "9.0"), None),
+        ("--fp8-format hybrid --fp8-recipe tensorwise", ("NVIDIA H200", "9.0"), None),
+        ("--fp8-format hybrid --fp8-recipe=mxfp8", ("NVIDIA B200", "10.0"), None),
+        ("--fp4-format e2m1", ("NVIDIA B200", "10.0"), None),
+        ("--fp8-recipe mxfp8", ("NVIDIA H200", "9.0"), None),  # without a format it is bf16
+        (
+            "--fp8-format hybrid --fp8-recipe mxfp8", ("NVIDIA H200", "9.0"),
+            "MXFP8 needs compute capability 10.0 or newer, and NVIDIA H200 has 9.0; accepted there: bf16 and FP8 with "
+            "delayed or tensorwise or blockwise scaling; change computation.arguments.",
+        ),
+        ("--fp4-format e2m1", ("NVIDIA H200", "9.0"), "NVFP4 needs compute capability 10.0 or newer"),
+        (
+            "--fp8-format e4m3", ("NVIDIA A100", "8.0"),
+            "FP8 with delayed scaling needs compute capability 8.9 or newer, and NVIDIA A100 has 8.0; accepted there: "
+            "bf16; change computation.arguments.",
+        ),
+    ],
+)  # fmt: skip
+def test_precision_follows_from_the_devices_capability(
+    tmp_path: Path, arguments: str, gpu: tuple[str, str], told: str | None
+) -> None:
+    asked, host = computation(tmp_path, arguments), machine(*gpu)
+    if told is None:
+        check_precision(asked, host)
+        return
+    with pytest.raises(UsageError) as caught:
+        check_precision(asked, host)
+    assert told in str(caught.value)
+
+
+def test_fp8_on_a_cpu_is_refused(tmp_path: Path) -> None:
+    asked = dataclasses.replace(computation(tmp_path, "--fp8-format hybrid"), device=Device.CPU)
+    with pytest.raises(UsageError, match="FP8 with delayed scaling needs a GPU, and computation.device is cpu"):
+        check_precision(asked, observe_host())
+
+
+@pytest.mark.parametrize(
+    ("packages", "told"),
+    [
+        ({}, None),
+        ({"mamba-ssm": None, "causal-conv1d": None}, None),
+        ({"mamba-ssm": "2.3.0", "causal-conv1d": "1.6.0", "flash-attn": "2.8.3"}, None),
+        ({"mamba-ssm": "2.3.2.post1"}, None),
+        ({"mamba-ssm": "2.2.6.post3"}, "mamba-ssm 2.2.6.post3 has no deterministic backward pass; accepted is 2.3.0"),
+        ({"causal-conv1d": "1.5.3.post1"}, "causal-conv1d 1.5.3.post1 has no deterministic"),
+        ({"flash-attn": "2.4.0"}, "accepted is 2.4.1 or newer"),
+    ],
+)
+def test_packages_without_a_deterministic_backward_pass_are_refused_where_they_compute(
+    tmp_path: Path, packages: dict[str, str | None], told: str | None
+) -> None:
+    asked = computation(tmp_path)
+    check_packages(dataclasses.replace(asked, spec=Spec.REFERENCE), packages)
+    if told is None:
+        check_packages(asked, packages)
+        return
+    with pytest.raises(UsageError) as caught:
+        check_packages(asked, packages)
+    assert told in str(caught.value)

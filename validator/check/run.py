@@ -15,7 +15,7 @@ from validator.check.attribution import attribution_gate, environment_notes
 from validator.check.base import Base
 from validator.check.launches import Launched, Launches, Standing, against
 from validator.check.place import Place
-from validator.check.preflight import check_data, check_variables
+from validator.check.preflight import check_arguments, check_data, check_packages, check_precision, check_variables
 from validator.check.rebaseline import InvalidGoldenError, invalid_gate, rebaseline_gate, settle, valid_golden
 from validator.check.recorder import unexercised
 from validator.check.side_by_side import SideBySide
@@ -133,19 +133,26 @@ def prepare(order: Order, executor: Executor, progress: Progress, base: Executor
     inherited = executor.inherited()
     source = dict.fromkeys(inherited.keys() - variables.keys(), executor.place) | dict.fromkeys(order.changes, "--env")
     check_variables({**inherited, **variables, **order.changes}, source)
+    check_arguments(computation)
     check_data(computation)
     if order.base is None:
         refuse_used(order.out)
-    key = hardware_class(computation, executor.host())
+    host = executor.host()
+    key = hardware_class(computation, host)
+    check_precision(computation, host)
     interpreter = executor.find_interpreter(order.python, order.megatron)
+    check_packages(computation, interpreter.packages)
     try:
         order.out.mkdir(parents=True, exist_ok=True)
         surroundings = surround(order.out / "kit", interpreter, order.megatron, variables, order.changes, order.plugin)
         base_surroundings = surroundings
         if base is not None:
-            python = base.find_interpreter(order.python, order.megatron)
+            # Of another interpreter, all that is asked for belongs to what is under test, and nothing to the base.
+            own = order.place.base_python is not None
+            megatron, changes = (None, {}) if own else (order.megatron, order.changes)
+            python = base.find_interpreter(order.place.base_python if own else order.python, megatron)
             base_surroundings = surround(
-                order.out / "base-kit", python, order.megatron, variables, order.changes, order.plugin
+                order.out / "base-kit", python, megatron, variables, changes, order.plugin
             )
     except OSError as error:
         raise LaunchError(f"{order.out} cannot be written ({error.strerror}); change --out or free space.") from error
@@ -155,7 +162,10 @@ def prepare(order: Order, executor: Executor, progress: Progress, base: Executor
         progress=progress, total=1 + len(chain), stamps=order.stamps, switches=order.switches,
     )  # fmt: skip
     if base is not None:
-        launches.base = replace(launches, surroundings=base_surroundings, executor=base, rows=launches.rows)
+        label = "" if order.place.base_python is None else f"the environment of {order.place.base_python}"
+        launches.base = replace(
+            launches, surroundings=base_surroundings, executor=base, rows=launches.rows, label=label
+        )
     return launches
 
 
@@ -308,9 +318,11 @@ class Check:
             launched = base.run(plan.base(), against(expected, "the golden"))
             if not launched.proof.holds:
                 raise LaunchError(launched.proof.sentence)
-            names = base.executor.place, self._launches.executor.place
+            candidate = "what is under test" if base.label else self._launches.executor.place
+            names = base.label or base.executor.place, candidate
             notes = environment_notes(launched.environment, reference.environment)
-            return attribution_gate(expected, reference.trajectory, launched.trajectory, names, notes)
+            thing = "change" if base.label else "image"
+            return attribution_gate(expected, reference.trajectory, launched.trajectory, names, notes, thing)
 
         self._judge(answer, ATTRIBUTION)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from validator.environment import Host, observe_host
 from validator.errors import UsageError
+from validator.execute.gpu_packages import DETERMINISTIC_SINCE, LAYERS
 from validator.execute.interpreter import OLDEST, Interpreter, find_interpreter
 
 #: Packages that a launch needs: the oldest version known to work, and what for.
@@ -84,7 +85,7 @@ def diagnose(python: str | None, directory: Path, megatron: Path | None = None) 
 
 def _interpreter(python: str | None, megatron: Path | None) -> Iterator[Finding]:
     try:
-        interpreter = find_interpreter(python, (*PACKAGES, "xxhash"))
+        interpreter = find_interpreter(python, (*PACKAGES, *LAYERS, "xxhash"))
     except UsageError as error:
         oldest = ".".join(map(str, OLDEST))
         yield Finding(
@@ -94,9 +95,24 @@ def _interpreter(python: str | None, megatron: Path | None) -> Iterator[Finding]
     yield Finding("python", State.OK, f"{'.'.join(map(str, interpreter.version))} at {interpreter.path}")
     for name, (oldest_version, purpose) in PACKAGES.items():
         yield package_finding(interpreter, name, oldest_version, purpose, megatron)
+    yield from _gpu_packages(interpreter)
     if not interpreter.shares_extensions and interpreter.packages["xxhash"] is None:
         found = "not installed, and ours is built for another Python"
         yield Finding("xxhash", State.MISSING, found, f"{interpreter.path} -m pip install xxhash")
+
+
+def _gpu_packages(interpreter: Interpreter) -> Iterator[Finding]:
+    """What pipelines with ``spec: megatron`` need beside the rest; a note, since none of the others does."""
+    for name, purpose in LAYERS.items():
+        version, oldest = interpreter.packages.get(name), DETERMINISTIC_SINCE.get(name, ())
+        wanted = f"{name}>={'.'.join(map(str, oldest))}" if oldest else name
+        get = f"{interpreter.path} -m pip install '{wanted}' (pipelines with spec megatron only)"
+        if version is None:
+            yield Finding(name, State.NOTE, f"not installed; {purpose}", get)
+        elif tuple(map(int, re.findall(r"\d+", version)[: len(oldest)])) < oldest:
+            yield Finding(name, State.NOTE, f"{version}, which has no deterministic backward pass", get)
+        else:
+            yield Finding(name, State.OK, version)
 
 
 def package_finding(

@@ -21,6 +21,7 @@ from validator.environment import Host, observe_host
 from validator.errors import LaunchError
 from validator.execute import supervisor
 from validator.execute.failures import explain
+from validator.execute.gpu_packages import DETERMINISTIC_SINCE
 from validator.execute.interpreter import Interpreter, find_interpreter
 from validator.execute.kit import launch_environment
 from validator.execute.launch import Ending, LaunchOutcome, OnProgress, OnWait, StopWhen, Surroundings, Watch
@@ -75,7 +76,7 @@ class LocalExecutor:
 
     def find_interpreter(self, option: str | None, megatron: Path | None) -> Interpreter:  # noqa: ARG002
         """See ``Executor``. What it lacks is told by the launch."""
-        return find_interpreter(option)
+        return find_interpreter(option, tuple(DETERMINISTIC_SINCE))
 
     def side_by_side(self, device: str, ranks: int, launches: int) -> tuple[LocalExecutor, ...]:
         """See ``Executor``."""

@@ -370,8 +370,8 @@ def modules_of(model: list[Any]) -> list[torch.nn.Module]:
     return list(unwrap(model))
 
 
-#: What Transformer Engine keeps for delayed scaling beside a module's parameters (``fp8_meta`` of its modules, tried with
-#: no version here: named after Transformer Engine 2.x, ``transformer_engine/pytorch/module/base.py``).
+#: What Transformer Engine keeps for delayed scaling beside a module's parameters, in the ``fp8_meta`` of its modules:
+#: the names are those of 2.x (``transformer_engine/pytorch/module/base.py``).
 _SCALING = ("scale", "scale_inv", "amax_history")
 
 
@@ -390,6 +390,9 @@ def fp8_states(module: torch.nn.Module) -> Iterator[tuple[str, Tensor]]:
                     yield f"{path}.fp8_meta.{key}.{name}".lstrip("."), value
 
 
+_AXES = ("rowwise", "columnwise")
+
+
 def plain_parts(name: str, tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
     """The tensor itself; for one of Transformer Engine's quantised ones its bytes and scales, each under a name of its
     own.
@@ -399,13 +402,14 @@ def plain_parts(name: str, tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
     if not hasattr(tensor, "_data") and not hasattr(tensor, "_rowwise_data"):
         yield name, tensor
         return
-    layouts = (("_data", "_scale_inv"), ("_rowwise_data", "_rowwise_scale_inv"), ("_columnwise_data", "_columnwise_scale_inv"))
-    for layout in layouts:
-        parts = [(part, getattr(tensor, part, None)) for part in layout]
+    for data, scale in (("_data", "_scale_inv"), *((f"_{axis}_data", f"_{axis}_scale_inv") for axis in _AXES)):
+        parts = [(part, getattr(tensor, part, None)) for part in (data, scale)]
         if isinstance(parts[0][1], Tensor):
             yield from ((f"{name}/{part}", value) for part, value in parts if isinstance(value, Tensor))
             return
-    raise LaunchError(f"the quantised tensor {name} is a {type(tensor).__name__} that holds no data the recorder knows.")
+    raise LaunchError(
+        f"the quantised tensor {name} is a {type(tensor).__name__} that holds no data the recorder knows."
+    )
 
 
 @dataclass(frozen=True)

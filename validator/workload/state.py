@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import struct
 from collections.abc import Callable, Iterator
@@ -72,9 +73,9 @@ class TrainingState:
                 yield prefix + name, parameter
 
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
-        """Every buffer, in checkpoints or not."""
+        """Every buffer, in checkpoints or not, and FP8's scales and amax histories."""
         for prefix, module in self._chunks():
-            for name, buffer in module.named_buffers():
+            for name, buffer in (*module.named_buffers(), *megatron_internals.fp8_states(module)):
                 yield prefix + name, buffer
 
     def shards(self) -> Iterator[tuple[str, OwnedShard]]:
@@ -88,14 +89,15 @@ class TrainingState:
 
     def _parameters(self) -> Iterator[Leaf]:
         for name, shard, span in self._shards:
-            yield Leaf(name, shard.shard, span)
+            if shard.shard is not None:  # kept in FP8 only: the main parameter and the gathered one are all there is
+                yield Leaf(name, shard.shard, span)
         for name, parameter in self.named_parameters():
             if not parameter.requires_grad:
-                yield Leaf(name, parameter)
+                yield from itertools.starmap(Leaf, megatron_internals.plain_parts(name, parameter))
 
     def _gathered_parameters(self) -> Iterator[Leaf]:
         for name, parameter in self.named_parameters():
-            yield Leaf(name, parameter)
+            yield from itertools.starmap(Leaf, megatron_internals.plain_parts(name, parameter))
 
     def _main_parameters(self) -> Iterator[Leaf]:
         for name, shard, span in self._shards:
