@@ -258,10 +258,17 @@ def goldens() -> dashboard.Dashboard:
         ),
         curves(
             "Self-test",
-            "Effective faults caught, and those of them that were named rightly.",
+            "Effective faults that were caught, and that were caught and named by their place.",
             RATIO,
             Curve(latest("validator_selftest_caught_ratio"), "caught: " + _NAMED),
             Curve(latest("validator_selftest_named_ratio"), "named: " + _NAMED),
+        ),
+        curves(
+            "Size and age of the self-test",
+            "Faults that changed any bit, and days since it ran.",
+            STEP,
+            Curve(latest("validator_selftest_effective_faults"), "faults: " + _NAMED),
+            Curve(days_since("validator_selftest_timestamp_seconds"), "days: " + _NAMED),
         ),
     )
 

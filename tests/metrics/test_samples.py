@@ -17,7 +17,6 @@ from validator.metrics.samples import (
     error_kind,
     overhead_samples,
     report_samples,
-    selftest_samples,
     waiver_samples,
 )
 from validator.overhead.measurement import Mode
@@ -107,11 +106,6 @@ def test_names_follow_prometheus_conventions(family: object) -> None:
     if "time" in name or "duration" in name:
         assert name.endswith("_seconds")
     assert family.help.endswith(".")  # type: ignore[attr-defined]
-
-
-def test_rates_of_a_self_test() -> None:
-    found = {sample.name: sample.value for sample in selftest_samples("p", "h", effective=20, caught=19, named=18)}
-    assert found == {"validator_selftest_caught_ratio": 0.95, "validator_selftest_named_ratio": 18 / 19}
 
 
 def test_a_waiver_holds_until_the_end_of_its_day() -> None:

@@ -16,8 +16,8 @@ import pytest
 from tests.monitoring.boards import ROOT, RULE_TESTS, RULES, expressions, rules
 from tests.monitoring.servers import Monitoring, free_port, monitoring, wait_for
 from tests.project import Project
-from validator.metrics.publish import JOB
-from validator.metrics.samples import selftest_samples
+from tests.selftest.test_outcome import MODULE
+from validator.selftest.outcome import SelfTestResult
 
 pytestmark = pytest.mark.system
 
@@ -55,7 +55,7 @@ def test_a_check_is_seen_in_every_panel_and_its_alert_fires(tiny: Project, serve
     ran = tiny.check("--overhead", "required", "--push", servers.gateway)
     assert (ran.code, ran.verdict) == (1, "over_budget")
     report, record = ran.report, ran.report["overhead"]
-    push_selftest(servers, report)
+    push_selftest(tiny, servers, report)
 
     key = f'pipeline="tiny",hardware_class="{report["hardware_class"]}"'
     wait_for("the push", lambda: servers.query(f'validator_check_verdict{{{key},verdict="over_budget"}} == 1'))
@@ -94,15 +94,15 @@ def test_a_check_is_seen_in_every_panel_and_its_alert_fires(tiny: Project, serve
     assert alert["labels"]["pipeline"] == "tiny"
 
 
-def push_selftest(servers: Monitoring, report: dict[str, Any]) -> None:
-    """Rates of a self-test, which a check does not make."""
-    from prometheus_client import pushadd_to_gateway
-
-    from validator.metrics.collector import registry_of
-
-    key = {"pipeline": "tiny", "hardware_class": report["hardware_class"]}
-    samples = selftest_samples(**key, effective=20, caught=20, named=19)
-    pushadd_to_gateway(servers.gateway, JOB, registry_of(samples), key)
+def push_selftest(tiny: Project, servers: Monitoring, report: dict[str, Any]) -> None:
+    """A self-test's record, as the product writes it, through the command that pushes files."""
+    file = tiny.folder / "selftest.json"
+    result = SelfTestResult(
+        "tiny", report["hardware_class"], report["started"], 60.0, False, True, "Clean is clean.", (MODULE,) * 20
+    )
+    file.write_text(json.dumps(result.to_json()))
+    ran = tiny.run("metrics", str(file), "--push", servers.gateway)
+    assert (ran.code, ran.err) == (0, "")
 
 
 def midnight(day: str) -> float:

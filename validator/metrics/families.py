@@ -34,7 +34,9 @@ _CHECK = (
     Family("validator_gate_duration_seconds", "Wall clock of the gate in the last check.", ("gate",)),
     Family("validator_first_divergent_step", "First step with other bits in the last check; NaN for none."),
     Family("validator_selftest_caught_ratio", "Effective faults of the catalogue that the self-test caught."),
-    Family("validator_selftest_named_ratio", "Caught faults that were named to the right step and tensor."),
+    Family("validator_selftest_named_ratio", "Effective faults that were caught and named by their place."),
+    Family("validator_selftest_effective_faults", "Faults of the last self-test that changed any bit."),
+    Family("validator_selftest_timestamp_seconds", "Unix time at which the last self-test ended."),
 )
 _OVERHEAD = (
     Family("validator_overhead_ratio", "Step time of deterministic mode over the fastest default mode, minus 1."),

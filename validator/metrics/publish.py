@@ -19,6 +19,8 @@ from validator.golden import GoldenStore
 from validator.metrics.collector import registry_of
 from validator.metrics.families import Sample
 from validator.metrics.samples import golden_samples, overhead_samples, report_samples, waiver_samples
+from validator.metrics.selftest import SCHEMA as SELFTEST_SCHEMA
+from validator.metrics.selftest import checked_selftest, selftest_samples
 from validator.metrics.textfile import write_textfile
 from validator.overhead.record import SCHEMA as OVERHEAD_SCHEMA
 from validator.overhead.record import checked, read_record
@@ -106,14 +108,22 @@ def _sources(files: Iterable[Path], problems: list[str]) -> Iterator[Source]:
         elif source.samples:
             yield source
         else:
-            problems.append(f"Skipped: {file} is a first look or a noise measurement, which belongs to no curve.")
+            problems.append(
+                f"Skipped: {file} is a first look, a noise measurement or a quick self-test, which belongs to no curve."
+            )
 
 
 def _read(file: Path) -> tuple[Source, tuple[str, ...]]:
+    content: Any = None
     try:
-        schema = json.loads(file.read_text(encoding="utf-8")).get("schema")
+        content = json.loads(file.read_text(encoding="utf-8"))
+        schema = content.get("schema")
     except (OSError, ValueError, AttributeError):
         schema = None
+    if schema == SELFTEST_SCHEMA:
+        record = checked_selftest(content, str(file))
+        key = record["pipeline"], record["hardware_class"]
+        return Source(key, record["started"], tuple(selftest_samples(record))), tuple(record["stamps"])
     if schema == OVERHEAD_SCHEMA:
         record = read_record(file)
         key = record["pipeline"], record["hardware_class"]

@@ -117,14 +117,5 @@ def waiver_samples(pipeline: Pipeline, hardware_class: str) -> Iterator[Sample]:
         yield Sample("validator_waiver_expiry_timestamp_seconds", {**key, "gate": gate}, expiry)
 
 
-def selftest_samples(pipeline: str, hardware_class: str, effective: int, caught: int, named: int) -> Iterator[Sample]:
-    """Rates of a self-test: of ``effective`` faults ``caught``, and of those ``named`` rightly."""
-    key = {"pipeline": pipeline, "hardware_class": hardware_class}
-    if effective:
-        yield Sample("validator_selftest_caught_ratio", key, caught / effective)
-    if caught:
-        yield Sample("validator_selftest_named_ratio", key, named / caught)
-
-
 def _midnight(day: date) -> float:
     return datetime.combine(day, time(), UTC).timestamp()
