@@ -28,6 +28,7 @@ FAULTS: dict[str, dict[str, Any]] = {
     "nondeterministic": {"every": {"random": {"step": 5}}},
     "resume_broken": {"resume_2": {"lost_optimizer": True}},
 }
+VERDICTS = (*FAULTS, "rebaselined")
 PAGES = (
     "/",
     "/jobs/1",
@@ -48,12 +49,19 @@ def running(hub: Hub, tmp_path: Path) -> Iterator[Running]:
     hub.changes["data"] = str(tmp_path / "data")
     hub.add_golden()
     token = hub.service.tokens.create("tests", payloads.NAME, 3600.0)
-    for number, (verdict, faults) in enumerate(FAULTS.items(), start=1):
-        pull, sha = hub.pull(f"change-{number}")
-        hub.deliver("pull_request", payloads.pull_request(sha, pull))
+    for number, verdict in enumerate(VERDICTS, start=1):
+        base = ""
+        if verdict == "rebaselined":
+            base = hub.repo.git("rev-parse", "main")
+            pull, sha, out = rebaselined(hub)
+        else:
+            pull, sha = hub.pull(f"change-{number}")
+            out = hub.kept_check(verdict, FAULTS[verdict])
+        hub.deliver("pull_request", payloads.pull_request(sha, pull, base=base))
+        hub.round("plans")
         hub.round("jobs")
         stream = io.BytesIO()
-        pack(hub.kept_check(verdict, faults), stream)  # type: ignore[arg-type]
+        pack(out, stream)  # type: ignore[arg-type]
         body = stream.getvalue()
         answer = hub.client.put(
             f"/api/v1/attempts/{hub.key_of_job(number)[:20]}-1/result", content=body,
@@ -70,6 +78,18 @@ def running(hub: Hub, tmp_path: Path) -> Iterator[Running]:
     made.start()
     yield made
     made.stop()
+
+
+def rebaselined(hub: Hub) -> tuple[int, str, Path]:
+    """A pull request that changes the bits and brings the golden of them: its number, its head, and its check."""
+    hub.repo.git("checkout", "-q", "-b", "rebaselined")
+    hub.project.double.misbehave(every={"diverge": {"step": 4, "group": "parameters"}, "jump": 1.0001})
+    assert hub.project.record_golden("--accept-drift").code == 0
+    pull, sha = hub.pull("rebaselined")
+    out = hub.run_check("rebaselined", "--base", "main")
+    hub.project.double.misbehave()
+    hub.repo.git("checkout", "-q", "main")
+    return pull, sha, out
 
 
 def look(browser: Browser, scheme: str, width: int = 1200) -> Visit:
@@ -92,7 +112,7 @@ def pictures() -> Path | None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_is_clean_in_both_themes(browser: Browser, running: Running, scheme: str) -> None:
-    reports = [f"/jobs/{number}/results/1" for number in range(1, len(FAULTS) + 1)]
+    reports = [f"/jobs/{number}/results/1" for number in range(1, len(VERDICTS) + 1)]
     for width in (1200, 390):
         seen = look(browser, scheme, width)
         for address in (*PAGES, *reports):
