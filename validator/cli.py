@@ -295,15 +295,16 @@ def _doctor_of_image(options: argparse.Namespace) -> int:
 
 
 def _localiser(options: argparse.Namespace, launches: Launches, order: Order) -> Localise | None:
-    """By default for a person at a terminal; elsewhere it is asked for, since it launches again."""
-    wanted = options.localise
-    if wanted is None:
-        wanted = sys.stdout.isatty() and not os.environ.get("CI")
-    if not wanted:
+    if not wants_localisation(options.localise):
         return None
     from validator.diagnose.relaunch import Relaunch
 
     return Relaunch(order, launches)
+
+
+def wants_localisation(asked: bool | None) -> bool:
+    """By default for a person at a terminal; elsewhere it is asked for, since it launches again."""
+    return sys.stdout.isatty() and not os.environ.get("CI") if asked is None else asked
 
 
 def _trace_of_step_1(launches: Launches, trajectory: Trajectory) -> bytes | None:

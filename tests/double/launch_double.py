@@ -13,7 +13,8 @@ stuck_flips true, wrong_answers true, other_sample true, no_samples true, nan {s
 cpu_draw true, lost_optimizer true, save_disturbs true, unsaved [names], no_tracker true, strays true, slow SECONDS,
 no_ending true, hidden true, no_account true, jump FACTOR, packages {name: version} (what it claims). Of a measured
 launch: step_seconds {deterministic: SECONDS, default: SECONDS, fill: SECONDS}, jitter SHARE, no_measurement true,
-few_steps true, profile_crash true.
+few_steps true, profile_crash true. Of a traced launch: module PATH (comes to something else), untraced true (no update
+in the trace), no_trace true.
 """
 
 from __future__ import annotations
@@ -147,6 +148,7 @@ class Rank:
         from validator.trajectory.metrics import Metric
 
         state = self.state
+        before = {g: dict(leaves) for g, leaves in state.items()}
         batch = {
             n: mix(self.request.seed, "batch", n, step, state["data_position"]["consumed_train_samples"])
             for n in LEAVES["batch"]
@@ -169,12 +171,59 @@ class Rank:
             contents = whole[where.get("group", "parameters")]
             leaf = where.get("leaf", next(iter(contents)))
             contents[leaf] = mix("another", contents[leaf])
+        if self.request.trace == step:
+            self.trace(before, whole)
         # All ranks see the same reduced values, as train_step returns them.
         noise = mix("loss", self.request.seed, step, state["optimizer"]["step"] if self.request.ranks == 1 else b"")[0]
         loss = (5.5 - 0.1 * step + noise * 2**-20) * self.faults.get("jump", 1.0)
         loss = float("nan") if self.fault("nan", step) else loss
         metrics = {"lm loss": Metric.of(loss, "float32"), "grad norm": Metric.of(1 + noise / 512, "float64")}
         return whole, metrics
+
+    def trace(self, before: State, whole: State) -> None:
+        """The step as calls: forward of two layers, a gradient and an update each."""
+
+        def named(contents: State, *groups: str) -> dict[str, str]:
+            return {f"{g}/{n}": c.hex()[:16] for g in groups for n, c in contents[g].items()}
+
+        request, weights = self.request, named(before, "parameters")
+        events: list[dict[str, object]] = []
+
+        def event(phase: str, module: str, inputs: dict, outputs: dict, **more: object) -> None:
+            number = len(events)
+            call = number if phase in {"forward", "backward"} else None
+            plain = {"event": number, "phase": phase, "micro_batch": 0 if call is not None else None, "module": module,
+                     "name": "", "call": call, "parent": None, "inputs": inputs, "outputs": outputs}  # fmt: skip
+            events.append({**plain, **more})
+
+        batch = named(whole, "batch")
+        event("start", "", {}, named(before, *PERSISTENT))
+        event("batch", "", {}, batch)
+        hidden = mix(*batch.values()).hex()[:16]
+        for layer in ("decoder.layers.0", "decoder.layers.1"):
+            inputs = {"input 0": hidden, f"parameters/{layer}.weight": weights[f"parameters/{layer}.weight"]}
+            hidden = mix(*inputs.values()).hex()[:16]
+            if self.faults.get("module") == layer:
+                hidden = mix("another", hidden).hex()[:16]
+            event("forward", layer, inputs, {"output": hidden})
+        for name, gradient in whole["gradients"].items():
+            inputs = {"gradient of output": hidden}
+            event("backward", name.rpartition(".")[0], inputs, {"gradient of weight": gradient.hex()[:16]})
+        inputs = named({**before, "gradients": whole["gradients"]}, "gradients", "main_parameters", "optimizer")
+        outputs = named(whole, "main_parameters", "parameters", "optimizer")
+        if not self.faults.get("untraced"):
+            event("optimizer", "", inputs, outputs, **{"class": "Adam", "file": "double/adam.py", "line": 3})
+        event("end", "", {}, named(whole, "buffers"))
+        header = {"schema": "validator/trace", "version": 1, "step": request.trace, "rank": self.rank,
+                  "world_size": request.ranks}  # fmt: skip
+        modules = [{"module": f"decoder.layers.{at}", "class": "Layer", "file": "double/layer.py", "line": at + 1}
+                   for at in (0, 1)]  # fmt: skip
+        lines = [header, *modules, *events, {"end": True, "events": len(events)}]
+        request.trace_directory.mkdir(exist_ok=True)
+        part = request.trace_file(self.rank).with_suffix(".part")
+        part.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        if not self.faults.get("no_trace"):
+            part.rename(request.trace_file(self.rank))
 
     def save(self, step: int) -> None:
         directory = Path(option(self.request.arguments, "--save")) / f"iter_{step:07d}"

@@ -93,9 +93,10 @@ class Relaunch:
 
     def _both(self, other: Launches, step: int, gate: str, golden: Golden | None = None) -> Localisation:
         """Two environments here; where a golden is given, ``other`` has to give its bits."""
+        self._announce(other, 2)
         expected = self._run(other, _fresh(f"trace-{gate}-expected", step), "the golden's side")
         if golden is not None and not _has_the_bits_of(golden.trajectory, expected.trajectory):
-            return _unknown(step, "the software of this machine does not give the golden's bits")
+            return _unknown(step, "without what this check changes, the golden's bits do not come out here either")
         observed = self._run(self._launches, _fresh(f"trace-{gate}-observed", step), "what is under test")
         return self._answer(self._trace(expected), self._trace(observed), expected, observed, step)
 
@@ -113,6 +114,7 @@ class Relaunch:
 
     def _restored(self, segment: LaunchPlan, step: int) -> Localisation:
         save = segment.save if segment.save is not None and segment.save.step < step else None
+        self._announce(self._launches, 2)
         expected = self._run(self._launches, _fresh("trace-uninterrupted", step), "the uninterrupted side")
         plan = replace(
             segment, name=f"trace-{segment.name}", save=save, kill_after=step, trace=step,
@@ -131,18 +133,25 @@ class Relaunch:
         return replace(found, attempts=1, shown=int(found.outcome is not LocalisationOutcome.VANISHED))
 
     def _own_software(self) -> Launches | None:
-        """This machine's own environment, without what this check changes in it; ``None`` where it changes nothing."""
+        """The same without variables, switches and plugin of this check, or else without its ``--python`` and
+        ``--megatron``; ``None`` where nothing is changed that can be left out.
+        """
         order = self._order
-        changed = order.changes or order.switches or order.python or order.megatron or order.plugin
-        if not changed or order.place.image is not None:
+        applied = bool(order.changes or order.switches or order.plugin)
+        if order.place.image is not None or not (applied or order.python or order.megatron):
             return None
-        interpreter = self._launches.executor.find_interpreter(None, None)
+        python, megatron = (order.python, order.megatron) if applied else (None, None)
+        interpreter = self._launches.executor.find_interpreter(python, megatron)
         variables = launch_variables(order.pipeline.computation)
-        surroundings = surround(order.out / "own-kit", interpreter, None, variables, {})
+        surroundings = surround(order.out / "own-kit", interpreter, megatron, variables, {})
         return replace(self._launches, surroundings=surroundings, stamps=(), switches={}, rows=self._launches.rows)
 
+    def _announce(self, launches: Launches, number: int) -> None:
+        for each in (launches, self._launches):
+            each.total = len(each.rows) + number
+
     def _run(self, launches: Launches, plan: LaunchPlan, side: str) -> Launched:
-        launches.total = len(launches.rows) + 1
+        launches.total = max(launches.total, len(launches.rows) + 1)
         return launches.run(replace(plan, purpose=f"traces step {plan.trace} of {side}"))
 
     def _trace(self, launched: Launched) -> Path:
