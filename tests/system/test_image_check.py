@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import Project
+from tests.project import Project, Ran
 from tests.system.engine import Engine
 from tests.system.in_image import changed_bits, check, record
 
@@ -162,6 +162,50 @@ def test_a_variable_of_the_image_that_rules_out_determinism_is_refused(
     assert ran.code == 2
     assert "NCCL_ALGO='Tree' rules out determinism" in ran.err
     assert "change it in the image tree:1" in ran.err
+
+
+@pytest.mark.timeout(900)
+def test_two_images_with_another_variable_train_other_bits(
+    engine: Engine, debian_image: str, repository: Path, tmp_path: Path
+) -> None:
+    """Real training: PyTorch's kernels are chosen by a variable of the image, which the pipeline leaves open."""
+    import sys
+
+    from tests.system.engine import ENVIRONMENT
+    from validator.cli import main
+
+    text = (repository / "pipelines" / "nemotron-cpu.yaml").read_text()
+    for old, new in (
+        ("    ATEN_CPU_CAPABILITY: default\n", ""), ("steps: 10", "steps: 4"), ("resume: required}", "resume: off}"),
+        (text[text.index("  resume:\n") : text.index("  limits:")], ""), (text[text.index("  waivers:") :], ""),
+    ):  # fmt: skip
+        assert old in text
+        text = text.replace(old, new)
+    (tmp_path / "pipelines").mkdir()
+    pipeline = tmp_path / "pipelines" / "nemotron-cpu.yaml"
+    pipeline.write_text(text)
+    images = []
+    for value in ("default", "avx2"):
+        images.append(f"kernels:{value}")
+        engine.build(images[-1], f"FROM {debian_image}\nENV ATEN_CPU_CAPABILITY={value}\n")
+    before, after = images
+    words = [word for folder in ENVIRONMENT for word in ("--bind", str(folder))]
+    options = ["--python", sys.executable, *words, "--golden", str(tmp_path / "golden")]
+    names = ("--reason", "first recording", "--approver", "Ann", "--out", str(tmp_path / "recording"))
+    assert main(["golden", "record", str(pipeline), "--image", before, *options, *names]) == 0
+    report = tmp_path / "report.json"
+    images_of_the_check = ["--image", after, "--base-image", before]
+    out = ["--out", str(tmp_path / "run"), "--json", str(report)]
+    assert main(["check", str(pipeline), *images_of_the_check, *options, *out]) == 1
+    told = json.loads(report.read_text())
+    assert told["verdict"] == "changed", told["sentence"]
+    ran = Ran(1, "", "", told)
+    assert {row[:2] for row in changed_bits(ran)} == {
+        ("variables", "ATEN_CPU_CAPABILITY"), ("image", "variable ATEN_CPU_CAPABILITY"), ("torch", "cpu_capability"),
+    }  # fmt: skip
+    assert told["sentence"].startswith(f"The image did it: the image {before} (")
+    assert told["divergence"]["group"] in {"parameters", "main_parameters", "gradients", "metrics", "buffers"}
+    shutil.rmtree(tmp_path / "run")
 
 
 @pytest.mark.timeout(400)
