@@ -25,12 +25,16 @@ _DEVICE_VARIABLE = "VALIDATOR_DEVICE"
 def run(request: LaunchRequest) -> None:
     """Train as ``request`` says, and record if it says so."""
     on_device = prepare_device(request.device)
+    if request.device != "cpu" and request.spec == "reference":
+        from validator.workload.cpu import mamba_ssm_modules
+
+        mamba_ssm_modules.install()  # plain PyTorch also where mamba-ssm is installed
     _apply_settings(request)
 
     from validator.workload import megatron_internals
 
     sys.argv = ["workload", *request.arguments, "--spec", *_SPECS[request.spec]]
-    megatron_internals.prepare(request.device, on_device)
+    megatron_internals.prepare(request.device, on_device, request.spec)
     args = megatron_internals.parse_arguments()
     _prepare_corpus(request)
 

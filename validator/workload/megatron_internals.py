@@ -56,23 +56,24 @@ def _lacks(what: str) -> str:
     )
 
 
-def prepare(device: str, on_device: Callable[[], AbstractContextManager[None]] | None) -> None:
+def prepare(device: str, on_device: Callable[[], AbstractContextManager[None]] | None, spec: str) -> None:
     """Bind what has to differ from stock before ``pretrain`` runs.
 
-    On every device: the data helper ships compiled, and the wheel has no Makefile to compile it with. On the CPU also:
-    CUDA is not asked for, the device's generator takes part in model building and training steps, Adam and the final
-    norm are ours.
+    On every device: the data helper ships compiled, and the wheel has no Makefile to compile it with. With the reference
+    layers: Adam and the final norm are ours, of plain PyTorch. On the CPU also: CUDA is not asked for, and the device's
+    generator takes part in model building and training steps.
     """
     require("megatron.training.determinism", "apply_determinism_to_args")  # --deterministic-mode sets all by itself
     require("megatron.training.initialize", "_compile_dependencies")
     initialize = importlib.import_module("megatron.training.initialize")
     initialize._compile_dependencies = lambda: None  # type: ignore[attr-defined]
+    if spec == "reference":
+        _bind_optimizer()
+        _bind_final_norm()
     if device != "cpu":
         return
     assert on_device is not None
     _bind_cpu_generator()
-    _bind_optimizer()
-    _bind_final_norm()
 
     original_initialize = require("megatron.training.training", "initialize_megatron")
     training = importlib.import_module("megatron.training.training")

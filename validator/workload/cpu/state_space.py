@@ -20,7 +20,7 @@ def _segment_decay(log_decay: Tensor) -> Tensor:
     length = log_decay.shape[-1]
     total = log_decay.cumsum(-1)
     difference = total[..., :, None] - total[..., None, :]
-    below = torch.ones(length, length, dtype=torch.bool).tril()
+    below = torch.ones(length, length, dtype=torch.bool, device=log_decay.device).tril()
     return torch.exp(difference.masked_fill(~below, float("-inf")))
 
 
