@@ -89,7 +89,13 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     links = folder / "links"
     links.mkdir()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    needed = [*project["dependencies"], *project["optional-dependencies"]["github"], "hatchling", "cryptography"]
+    needed = [
+        *project["dependencies"],
+        *project["optional-dependencies"]["github"],
+        "docker",
+        "hatchling",
+        "cryptography",
+    ]
     wheels.repacked(links, [re.split(r"[<>=\[ ]", name, maxsplit=1)[0] for name in needed])
     wheels.torch(links, "2.14.1")
     wheels.torch(links, "2.14.2")

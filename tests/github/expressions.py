@@ -88,7 +88,7 @@ def _call(name: str, arguments: list[Any], context: Mapping[str, Any]) -> Any:
         return json.loads(arguments[0])
     if name == "format":
         return str(arguments[0]).format(*map(_text, arguments[1:]))
-    return {"always": True, "failure": failed, "success": not failed}[name]
+    return {"always": True, "cancelled": False, "failure": failed, "success": not failed}[name]
 
 
 def _look_up(name: str, context: Mapping[str, Any]) -> Any:

@@ -68,7 +68,7 @@ class Actions:
             condition = job.get("if")
             wanted = all(context["needs"][each]["result"] == "success" for each in needs) if condition is None else True
             if condition is not None:
-                asks = re.search(r"always\(\)|failure\(\)", condition)
+                asks = re.search(r"always\(\)|failure\(\)|cancelled\(\)", condition)
                 sound = all(context["needs"][each]["result"] == "success" for each in needs)
                 wanted = truth(evaluate(condition, context)) and (bool(asks) or sound)
             if not wanted:

@@ -48,8 +48,13 @@ def test_a_path_calls_for_the_pipelines_that_look_at_it(project: Project, repo: 
     repo.commit("a kernel")
     found = plan(project)
     assert found["matrix"] == {
-        "include": [{"pipeline": "other", "runner": ["self-hosted", "h200"], "reason": "kernels/deep/scan.cu changed"}]
-    }
+        "include": [
+            {
+                "pipeline": "other", "runner": ["self-hosted", "h200"], "reason": "kernels/deep/scan.cu changed",
+                "dockerfile": "",
+            }
+        ]
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -136,8 +141,24 @@ def test_outputs_for_a_workflow_are_one_line_each(project: Project, repo: Repo) 
     repo.commit("a name that tries")
     project.run("plan", "--base", "main", "--github-output", "outputs")
     lines = Path("outputs").read_text().splitlines()
-    assert [line.partition("=")[0] for line in lines] == ["base", "head", "called", "matrix", "findings"]
+    assert [line.partition("=")[0] for line in lines] == [
+        "base", "head", "called", "matrix", "findings", "dockerfiles",
+    ]  # fmt: skip
     assert "\\\\x0amatrix=evil" in lines[3]
+
+
+def test_the_dockerfile_of_the_base_goes_with_its_pipeline(project: Project, repo: Repo) -> None:
+    """A change chooses what is in the image, and not which file it is built from."""
+    for branch, name in (("main", "containers/train/Dockerfile"), ("change", "mine/Dockerfile")):
+        repo.git("checkout", "-q", branch)
+        text = project.pipeline.read_text().partition("  triggers:")[0]
+        project.pipeline.write_text(f"{text}  triggers: {{dockerfile: {name}}}\n")
+        repo.commit("an image")
+    found = plan(project)
+    assert found["names"] == ["tiny"]
+    assert found["matrix"]["include"][0]["dockerfile"] == "containers/train/Dockerfile"  # type: ignore[index]
+    project.run("plan", "--base", "main", "--pipelines", "all", "--github-output", "outputs")
+    assert Path("outputs").read_text().splitlines()[-1] == "dockerfiles=containers/train/Dockerfile"
 
 
 @pytest.mark.parametrize("words", [("--base", "nowhere"), ("--base", "main", "--head", "--output=x")])

@@ -6,6 +6,7 @@ installed offline and launched as a real one would be.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.github.team import ROOT, TINY, Team
+from tests.github.test_images import DOCKER
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(500)]
 
@@ -36,7 +38,8 @@ def test_docs_alone_launch_nothing_and_the_aggregate_is_green(team: Team) -> Non
     result, actions = team.check(pull)
     assert result == "success", actions.log()
     assert {name: actions.result(name) for name in actions.jobs} == {
-        "plan": "success", "build": "skipped", "approve": "skipped", "launch": "skipped", "aggregate": "success",
+        "plan": "success", "build": "skipped", "image": "skipped", "approve": "skipped", "launch": "skipped",
+        "aggregate": "success",
     }  # fmt: skip
     runs = team.publish(pull, actions, result)
     assert {name: run["conclusion"] for name, run in runs.items()} == {"validator": "success"}
@@ -117,6 +120,30 @@ def test_nothing_of_a_fork_runs_before_the_approval_of_that_commit(team: Team) -
     assert again.result("aggregate") == "failure"
     assert "superseded, so nothing is launched" in again.log()
     assert not marker.exists()
+
+
+def test_a_changed_dockerfile_becomes_the_image_that_is_launched(
+    team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a stand-in for Docker that builds; no engine is there to launch in, and that is no pass."""
+    programs = tmp_path / "docker"
+    programs.mkdir()
+    (programs / "docker").write_text(DOCKER.format(folder=programs))
+    (programs / "docker").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    text = team.hub.project.pipeline.read_text() + "  triggers: {dockerfile: containers/train/Dockerfile}\n"
+    team.repo.git("checkout", "-q", "main")
+    team.change("an image", **{"pipelines/tiny.yaml": text, "containers/train/Dockerfile": "FROM scratch\n"})
+    team.repo.git("push", "-q", "origin", "main")
+    team.repo.git("checkout", "-q", "-B", "change")
+    team.change("another base", **{"containers/train/Dockerfile": "FROM other\n"})
+    _, actions = team.check(team.hub.pull())
+    assert {name: actions.result(name) for name in actions.jobs} == {
+        "plan": "success", "build": "success", "image": "success", "approve": "success", "launch": "failure",
+        "aggregate": "failure",
+    }  # fmt: skip
+    assert (actions.artifacts / "validator-images" / "containers_train_Dockerfile.tar").read_text() == "FROM other\n"
+    assert "Docker" in actions.log()[actions.log().index("== launch tiny") :]
 
 
 def test_a_build_that_was_tampered_with_is_refused(team: Team, tmp_path: Path) -> None:

@@ -60,6 +60,8 @@ def test_without_triggers_the_defaults_hold(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("triggers", "sentence"),
     [
+        ("{dockerfile: ../Dockerfile}", "policy.triggers.dockerfile is '../Dockerfile'; accepted is a path within"),
+        ("{dockerfile: /etc/passwd}", "policy.triggers.dockerfile is '/etc/passwd'; accepted is a path within"),
         ("{runner: []}", "policy.triggers.runner is empty; accepted is at least one label"),
         ("{runner: ['a b']}", "is 'a b'; accepted is a runner's label"),
         ("{runners: [a]}", "did you mean 'runner'?"),

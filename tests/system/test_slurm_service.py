@@ -71,7 +71,5 @@ def test_a_cancelled_attempt_leaves_nothing_running(project: Project, cluster: C
 
 def test_what_no_partition_takes_is_refused_in_one_sentence(cluster: Cluster, tmp_path: Path) -> None:
     engine = SlurmEngine(tmp_path / "work", {}, "--partition=nowhere")
-    with pytest.raises(
-        EngineError, match="sbatch failed: Batch job submission failed: Invalid partition name specified."
-    ):
+    with pytest.raises(EngineError, match="sbatch failed: Batch job submission failed: Invalid partition name"):
         engine.hand_over(order(3))

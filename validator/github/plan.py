@@ -21,11 +21,14 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """One pipeline that the change calls for, why, and the labels of the runners that have its hardware."""
+    """One pipeline that the change calls for, why, the labels of the runners that have its hardware, and the Dockerfile
+    of the image that it is launched in (empty: none is built).
+    """
 
     pipeline: str
     reason: str
     runner: tuple[str, ...]
+    dockerfile: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +57,12 @@ class Plan:
     def document(self) -> dict[str, object]:
         """As JSON; ``matrix`` is what a workflow's strategy takes."""
         include = [
-            {"pipeline": each.pipeline, "runner": list(each.runner), "reason": printable(each.reason)}
+            {
+                "pipeline": each.pipeline, "runner": list(each.runner), "reason": printable(each.reason),
+                "dockerfile": each.dockerfile,
+            }
             for each in self.called
-        ]
+        ]  # fmt: skip
         return {
             "schema": SCHEMA,
             "version": VERSION,
@@ -71,6 +77,7 @@ class Plan:
         """Lines for the file that ``GITHUB_OUTPUT`` names; every value is one line."""
         document = self.document()
         values = {name: document[name] for name in ("base", "head", "called", "matrix", "findings")}
+        values["dockerfiles"] = " ".join(sorted({each.dockerfile for each in self.called if each.dockerfile}))
         texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in values.items()}
         return "".join(f"{name}={text}\n" for name, text in texts.items())
 
@@ -117,7 +124,7 @@ def make_plan(root: Path, base: str, head: str, image: str | None = None, chosen
                 "let an owner of pipelines/ add it first."
             )
             continue
-        called.append(Called(name, reason, runner))
+        called.append(Called(name, reason, runner, trusted.policy.triggers.dockerfile))
     return Plan(before, after, tuple(called), tuple(findings), len(new))
 
 

@@ -53,6 +53,7 @@ _MAXIMUM_NODES = 4096
 _PARTS = ("name", "description", "computation", "policy")
 
 #: A label of a runner, as GitHub has them.
+_FILE = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._/-]{0,200}")
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -183,9 +184,10 @@ def _limits(values: Mapping) -> Limits:
 
 
 def _triggers(item: Item) -> Triggers:
-    values = item.mapping([], ["paths", "images", "runner"])
+    values = item.mapping([], ["paths", "images", "runner", "dockerfile"])
     default = Triggers()
-    texts = {name: tuple(each.text("a pattern") for each in values[name].items()) for name in values.values}
+    lists = [name for name in values.values if name != "dockerfile"]
+    texts = {name: tuple(each.text("a pattern") for each in values[name].items()) for name in lists}
     for label, each in zip(
         texts.get("runner", ()), values["runner"].items() if "runner" in values else (), strict=True
     ):
@@ -193,9 +195,14 @@ def _triggers(item: Item) -> Triggers:
             each.place.refuse(f"is {shown(label)}; accepted is a runner's label of letters, digits, '.', '_' and '-'")
     if "runner" in values and not texts["runner"]:
         values["runner"].place.refuse("is empty; accepted is at least one label")
+    dockerfile = values["dockerfile"].text("a path") if "dockerfile" in values else ""
+    if dockerfile and (not _FILE.fullmatch(dockerfile) or ".." in dockerfile.split("/")):
+        accepted = "a path within the project, as containers/cpu/Dockerfile"
+        values["dockerfile"].place.refuse(f"is {shown(dockerfile)}; accepted is {accepted}")
     return Triggers(
-        texts.get("paths", default.paths), texts.get("images", default.images), texts.get("runner", default.runner)
-    )
+        texts.get("paths", default.paths), texts.get("images", default.images), texts.get("runner", default.runner),
+        dockerfile,
+    )  # fmt: skip
 
 
 def _save(values: Mapping, computation: Computation) -> Save:

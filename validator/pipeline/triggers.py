@@ -21,12 +21,14 @@ class Triggers:
     """Of one pipeline. ``paths`` and ``images`` are patterns with ``*``, ``?`` and ``**`` (any folders).
 
     ``images`` are matched with an image's name without tag and digest; ``runner`` are the labels of the machines that
-    have the pipeline's hardware.
+    have the pipeline's hardware. ``dockerfile`` is what the image is built from that the workflows launch it in; empty
+    where they launch with wheels.
     """
 
     paths: tuple[str, ...] = DEFAULT_PATHS
     images: tuple[str, ...] = ()
     runner: tuple[str, ...] = DEFAULT_RUNNER
+    dockerfile: str = ""
 
     def first_path(self, paths: Iterable[str]) -> str | None:
         """The first of ``paths`` that calls for a check."""

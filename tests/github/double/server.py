@@ -124,6 +124,13 @@ class Double:
                     arguments,
                 ), 200,
             ),
+            (
+                "GET", r"/actions/workflows/(\d+)/runs",
+                lambda _: _listed(
+                    "workflow_runs", [run for run in state.runs if run["event"] == arguments.get("event")], arguments
+                ), 200,
+            ),
+            ("POST", r"/actions/runs/(\d+)/cancel", lambda n: state.cancel(int(n)), 202),
             ("POST", "/git/blobs", lambda: state.create_blob(body), 201),
             ("POST", "/git/trees", lambda: state.create_tree(body), 201),
             ("POST", "/git/commits", lambda: state.create_commit(body), 201),

@@ -37,6 +37,7 @@ class State:
     artifacts: dict[int, bytes] = field(default_factory=dict)
     artifact_names: dict[int, str] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
+    runs: list[Json] = field(default_factory=list)
     next: int = 1
 
     def number(self) -> int:
@@ -97,6 +98,17 @@ class State:
         run["annotations"] += output.get("annotations", [])
         run["output"] |= {key: output[key] for key in ("title", "summary", "text") if key in output}
         run["output"]["annotations_count"] = len(run["annotations"])
+
+    # Runs of workflows, newest first
+
+    def cancel(self, number: int) -> Json:
+        run = next((run for run in self.runs if run["id"] == number), None)
+        if run is None:
+            raise RefusedError(404, "Not Found")
+        if run["status"] == "completed":
+            raise RefusedError(409, "Cannot cancel a workflow run that is completed.")
+        run |= {"status": "completed", "conclusion": "cancelled"}
+        return {}
 
     # Pull requests and comments
 
