@@ -1,7 +1,7 @@
 """Module traces of one step, as a launch leaves them behind or a golden keeps them.
 
 A trace is a folder with one file a rank, ``rank-00000.jsonl``, or all of them in one file, compressed.
-``docs/trace-format.md`` says what each line holds.
+``docs/localisation.md`` says what each line holds.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One call that came to its end, or one state that was read. ``docs/trace-format.md`` explains the fields."""
+    """One call that came to its end, or one state that was read. ``docs/localisation.md`` explains the fields."""
 
     number: int
     phase: str

@@ -90,7 +90,7 @@ class Tracer:
         self._active = True
         self._writer.event("start", None, {}, self._groups(PERSISTENT_GROUPS))
         for path, module in self._modules():
-            self._hook(path, module)
+            self.watch(path, module)
         for function in megatron_internals.functions_outside_modules():
             self._undo.append(megatron_internals.replace_everywhere(function, self._observed(function)))
         self._undo.append(megatron_internals.replace_finalizer(self._state.modules, self._observed))
@@ -135,7 +135,8 @@ class Tracer:
         with plain_torch():
             return {f"{group}/{found.name}": leaf(found) for group in groups for found in self._state.leaves(group)}
 
-    def _hook(self, path: str, module: torch.nn.Module) -> None:
+    def watch(self, path: str, module: torch.nn.Module) -> None:
+        """Note every call of a module, and the gradients that come back to it."""
         prefix = f"{path}." if path else ""
         own = {f"parameters/{prefix}{name}": value for name, value in module.named_parameters(recurse=False)}
         own |= {f"buffers/{prefix}{name}": value for name, value in module._buffers.items() if value is not None}
