@@ -44,9 +44,11 @@ class Life:
 
     def __init__(self, hub: Hub, running: Running, number: int) -> None:
         self.hub, self.running, self.number = hub, running, number
+        self.base = hub.repo.git("rev-parse", "HEAD")
+        hub.repo.write("constraints.txt", f"# change {number}\n")
         self.pull, self.commit = hub.pull(f"change-{number}")
         self.guid = f"guid-{number:08}"
-        self.payload = payloads.pull_request(self.commit, self.pull)
+        self.payload = payloads.pull_request(self.commit, self.pull, base=self.base)
 
     def deliver(self) -> None:
         assert self.running.deliver("pull_request", self.payload, self.guid) == 202
@@ -64,8 +66,8 @@ class Life:
         mine = [order.parent for order in attempts if self.commit in order.read_text()]
         return any((folder / file).exists() for folder in mine)
 
-    def check_run(self) -> dict[str, Any]:
-        runs = [run for run in self.hub.check_runs() if run["head_sha"] == self.commit]
+    def check_run(self, name: str = "validator / tiny") -> dict[str, Any]:
+        runs = [run for run in self.hub.check_runs() if (run["head_sha"], run["name"]) == (self.commit, name)]
         assert len(runs) <= 1
         return runs[0] if runs else {}
 
@@ -92,6 +94,8 @@ class Life:
         assert [result["verdict"] for result in job["results"]] == [verdict]
         running.until("the check run is complete", lambda: self.check_run().get("status") == "completed")
         assert self.check_run()["conclusion"] == "success"
+        running.until("and so is the aggregate", lambda: self.check_run("validator").get("status") == "completed")
+        assert self.check_run("validator")["conclusion"] == "success"
 
 
 def after_the_answer(life: Life) -> None:
@@ -159,8 +163,9 @@ def while_it_is_cancelled(life: Life) -> None:
     """A newer commit supersedes what runs; its own check is what has to end."""
     life.deliver()
     life.running.until("it runs", lambda: life.folder("progress.txt"))
+    life.hub.repo.write("constraints.txt", "# newer\n")
     newer = life.hub.push(f"change-{life.number}")
-    payload = payloads.pull_request(newer, life.pull, at="2026-11-30T10:00:00Z")
+    payload = payloads.pull_request(newer, life.pull, at="2026-11-30T10:00:00Z", base=life.base)
     assert life.running.deliver("pull_request", payload) == 202
     life.running.kill()
     life.running.start()
@@ -190,7 +195,9 @@ def test_killed_at_every_step_nothing_is_lost_and_nothing_done_twice(hub: Hub, r
     assert [job["state"] for job in jobs].count("ended") == len(rounds)
     assert {job["state"] for job in jobs} <= {"ended", "cancelled"}
     runs = hub.check_runs()
-    assert len(runs) == len({run["external_id"] for run in runs}) == len(jobs)
+    assert len(runs) == len({run["external_id"] for run in runs})
+    assert [run["name"] for run in runs].count("validator / tiny") == len(jobs)
+    assert {run["status"] for run in runs} == {"completed"}
     assert running.starts >= 1 + len(rounds)
     running.until("no worker is left", lambda: not running.workers())
     assert running.get("/readyz") == {"status": "ok", "problems": []}
