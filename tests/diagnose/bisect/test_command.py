@@ -40,18 +40,18 @@ class Bench:
         )
         return str(file)
 
-    def bisect(self, rule: str, *words: str, before=BEFORE, after=AFTER) -> tuple[Ran, dict[str, Any]]:
+    def bisect(self, rule: str, *words: str, before=BEFORE, after=AFTER, localise=False) -> tuple[Ran, dict[str, Any]]:
         """Bisect two locks, where the double's faults follow ``rule``."""
         make_wheel(self.wheels, "torch", "0.0.1", torch_double(rule))
         for versions in (before, after):
             for name, version in versions.items():
                 make_wheel(self.wheels, name, version)
-        links = ("--find-links", str(self.wheels), "--offline")
+        links = ("--find-links", str(self.wheels), "--offline", *(() if localise else ("--no-localise",)))
         return self.run(self.lock("before.txt", before), self.lock("after.txt", after), *links, *words)
 
     def run(self, before: str, after: str, *words: str) -> tuple[Ran, dict[str, Any]]:
         file = self.project.folder / "bisect.json"
-        ran = self.project.run("bisect", "tiny", before, after, "--json", str(file), "--no-localise", *words)
+        ran = self.project.run("bisect", "tiny", before, after, "--json", str(file), *words)
         answer = json.loads(file.read_text()) if file.exists() else {}
         assert answer.get("exit_code", ran.code) == ran.code
         return ran, answer
@@ -77,7 +77,7 @@ def test_one_package_is_found_in_a_logarithmic_number_of_launches(bench: Bench) 
     assert answer["launches"] <= 2 * math.ceil(math.log2(7)) + 2
     where = answer["divergence"]
     assert (where["moment"], where["rank"], where["group"]) == ("step:3", 1, "parameters")
-    assert "Without it, the other 6 changes compute the bits of the first set." in ran.out
+    assert "Without it, the other 6 changes gave the bits of the first set." in ran.out
     assert "  first divergence  " in ran.out
 
 
@@ -94,9 +94,13 @@ def test_tests_go_up_to_the_first_divergence_only(bench: Bench) -> None:
 
 
 def test_a_pair_is_found_as_a_pair(bench: Bench) -> None:
-    rule = "{'diverge': {'step': 2}} if (versions['alpha'], versions['zeta']) == ('2.0', '2.0') else {}"
-    ran, answer = bench.bisect(rule)
+    pair = "(versions['alpha'], versions['zeta']) == ('2.0', '2.0')"
+    ran, answer = bench.bisect(
+        f"{{'no_trace': True, **({{'diverge': {{'step': 2}}}} if {pair} else {{}})}}", localise=True
+    )
     assert (ran.code, names(answer["culprits"])) == (0, {"alpha", "zeta"})
+    assert answer["localisation"]["outcome"] == "unknown"
+    assert "  module            The module is unknown: " in ran.out
     assert "2 of 7 package changes together flip the outcome: alpha 1.0 -> 2.0, zeta 1.0 -> 2.0." in ran.out
 
 
@@ -111,6 +115,18 @@ def test_sets_that_do_not_start_are_worked_around_and_reported(bench: Bench) -> 
     assert unresolved
     assert all("The launch failed: beta 2 needs zeta 2; see " in test["sentence"] for test in unresolved)
     assert "in between could not be launched; what was found may be larger than need be." in ran.out
+
+
+def test_a_second_cause_is_told_and_the_module_of_the_first_is_named(bench: Bench) -> None:
+    rule = "{'diverge': {'step': 2}} if '2.0' in (versions['alpha'], versions['beta']) else {}"
+    before, after = (dict.fromkeys(("alpha", "beta", "gamma"), version) for version in ("1.0", "2.0"))
+    ran, answer = bench.bisect(rule, before=before, after=after, localise=True)
+    assert (ran.code, names(answer["culprits"])) == (0, {"alpha"})
+    assert "Without it, the other 2 changes also gave other bits: there is another cause as well." in ran.out
+    assert (answer["localisation"]["outcome"], answer["localisation"]["step"]) == ("module", 2)
+    assert "  module            Step 2, rank 0, " in ran.out
+    assert [each.name for each in (Path(answer["out"]) / "environments").iterdir() if each.name == "culprit"]
+    assert answer["reproduce"].endswith("environments/culprit/bin/python")
 
 
 def test_added_and_removed_packages_are_changes(bench: Bench) -> None:

@@ -147,16 +147,15 @@ class Bisection:
             self.remarks.append(f"{sets} in between could not be launched; what was found may be larger than need be.")
         if not rest:
             return
+        without = "Without it" if len(rest) == len(self.sides.changes) - 1 else "Without them"
         others = f"the other {counted(len(rest), 'change')}" if len(rest) > 1 else "the other change"
         comparison = seen[rest]
         if comparison is None or comparison.refused is not None:
-            self.remarks.append(f"Without it, {others} alone could not be launched.")
+            self.remarks.append(f"{without}, {others} alone could not be launched.")
         elif comparison.first is not None:
-            self.remarks.append(
-                f"Without it, {others} still differ from the first set: there is another cause as well."
-            )
+            self.remarks.append(f"{without}, {others} also gave other bits: there is another cause as well.")
         else:
-            self.remarks.append(f"Without it, {others} compute the bits of the first set.")
+            self.remarks.append(f"{without}, {others} gave the bits of the first set.")
 
     def _look_at_golden(self, before: Launched) -> None:
         """Say which side is the golden's, where there is one."""

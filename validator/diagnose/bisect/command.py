@@ -7,9 +7,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from validator.check.order import Order
 from validator.check.out import write_whole
 from validator.check.place import executors
-from validator.check.run import Order, prepare, refuse_used
+from validator.check.prepare import prepare, refuse_used
 from validator.diagnose.bisect.bisection import Bisection
 from validator.diagnose.bisect.report import render_json, render_terminal
 from validator.diagnose.bisect.sides import read_sides

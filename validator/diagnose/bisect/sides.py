@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -59,7 +59,8 @@ def read_sides(
     }
     underlying = survey(base) if base is not None else None
     chosen = survey(python or sys.executable) if any(locked) else surveys[before]
-    _insist_on_one_python([chosen, *surveys.values(), *([underlying] if underlying is not None else [])])
+    every_survey = [chosen, *surveys.values(), *([underlying] if underlying is not None else [])]
+    _insist_on_one_python(every_survey)
     sets = [
         surveys[each].found if each in surveys else read_lock(Path(each), chosen.markers) for each in (before, after)
     ]
@@ -69,6 +70,7 @@ def read_sides(
     store = Store(cache, chosen.interpreter, origins)
     sets = _in_reach(sets, sources, store)
     every = (package for each in (*sets, *sources) for package in each.packages.values())
+    sets[0] = replace(sets[0], remarks=(*sets[0].remarks, *_other_releases(every_survey)))
     return Sides(sets[0], sets[1], chosen, Folders.of(every))
 
 
@@ -88,6 +90,15 @@ def _insist_on_one_python(surveys: Iterable[Survey]) -> None:
                 f"{first.found.label} is of Python {one} and {other.found.label} of {two}, which cannot exchange "
                 "packages; make both with one Python (--python for locks)."
             )
+
+
+def _other_releases(surveys: list[Survey]) -> Iterator[str]:
+    """Remarks on environments of another release of Python, which is not bisected."""
+    first = ".".join(map(str, surveys[0].interpreter.version))
+    for other in surveys[1:]:
+        version = ".".join(map(str, other.interpreter.version))
+        if version != first:
+            yield f"{other.found.label} is of Python {version}; all sets are launched with {first}."
 
 
 def _on(base: PackageSet, sets: list[PackageSet]) -> list[PackageSet]:
