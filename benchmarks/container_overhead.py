@@ -23,8 +23,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from validator.check.order import Order
 from validator.check.place import Place, executors
-from validator.check.run import Order, prepare
+from validator.check.prepare import prepare
 from validator.errors import ValidatorError
 from validator.overhead.arms import deterministic_arm
 from validator.overhead.bench import Bench

@@ -17,8 +17,8 @@ from validator.service.commands import COMMANDS as SERVICE_COMMANDS
 
 if TYPE_CHECKING:
     from validator.check.launches import Launches
+    from validator.check.order import Localise, MeasureOverhead, Order
     from validator.check.place import Place
-    from validator.check.run import Localise, MeasureOverhead, Order
     from validator.check.side_by_side import SideBySide
     from validator.execute.plugin import Plugin
     from validator.golden import GoldenStore
@@ -79,8 +79,8 @@ def bisect(options: argparse.Namespace) -> int:
     """Find a smallest set of package changes that flips the outcome; exit 1 where none does."""
     from datetime import datetime
 
+    from validator.check.order import Order
     from validator.check.out import default_out
-    from validator.check.run import Order
     from validator.diagnose.bisect.command import bisect_and_show
 
     plugin, pipeline, changes = _plugin(options), _pipeline(options), _pairs("--env", options.env)
@@ -156,8 +156,8 @@ def golden_propose(options: argparse.Namespace) -> int:
 
     from validator.check.baseline import record_golden
     from validator.check.out import default_out
+    from validator.check.prepare import refuse_used
     from validator.check.propose import proposal_of, store_for, write_proposal
-    from validator.check.run import refuse_used
     from validator.golden import Approval
     from validator.golden.history import Repository
 
@@ -371,8 +371,8 @@ def _store(options: argparse.Namespace) -> GoldenStore:
 def _order(options: argparse.Namespace) -> Order:
     from datetime import datetime
 
+    from validator.check.order import Order
     from validator.check.out import default_out
-    from validator.check.run import Order
 
     revision = getattr(options, "base", None)
     plugin = _plugin(options)
@@ -387,7 +387,7 @@ def _order(options: argparse.Namespace) -> Order:
     base = None
     if revision is not None:
         from validator.check.base import read_base
-        from validator.check.run import refuse_used
+        from validator.check.prepare import refuse_used
 
         refuse_used(out)
         pipeline, base = read_base(options.pipeline, _root(), revision, out / "base")
@@ -424,7 +424,7 @@ def _place(options: argparse.Namespace) -> Place:
 
 def _launches(order: Order) -> Launches:
     from validator.check.place import executors
-    from validator.check.run import prepare
+    from validator.check.prepare import prepare
     from validator.report.progress import progress_for
 
     executor, base = executors(order.place, order.pipeline, order.out)

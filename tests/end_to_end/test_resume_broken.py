@@ -8,8 +8,10 @@ import pytest
 
 from tests.end_to_end.checkpoint import FlipsOneBit, find_tensor
 from tests.end_to_end.command import ONLY_RESUME, check, copy_of
+from validator.check.order import Order
+from validator.check.prepare import prepare
 from validator.check.report import build_report
-from validator.check.run import Check, Order, prepare
+from validator.check.run import Check
 from validator.pipeline import load_pipeline
 from validator.report.model import Verdict
 from validator.report.progress import NoProgress

@@ -14,8 +14,9 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from validator.check.order import Order
 from validator.check.place import Place
-from validator.check.run import Order, prepare
+from validator.check.prepare import prepare
 from validator.errors import ValidatorError
 from validator.execute.local import LocalExecutor
 from validator.overhead.bench import Bench

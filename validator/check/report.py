@@ -8,7 +8,7 @@ from pathlib import Path
 
 from validator.check.base import Base
 from validator.check.findings import environment_rows, step_rows
-from validator.check.run import Findings, Order
+from validator.check.order import Findings, Order
 from validator.check.verdict import ATTRIBUTION, REBASELINE, SENTENCES, headline
 from validator.environment import Environment
 from validator.errors import TrajectoryError

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from validator.check.launches import Launched
+from validator.check.order import Findings
 from validator.check.out import write_whole
-from validator.check.run import Findings
 from validator.errors import LaunchError
 from validator.report.result import GOLDEN, NEW_GOLDEN, RESULT, Index, SegmentPlace
 from validator.trajectory.reader import Trajectory

@@ -4,180 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
-from pathlib import Path
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import final
 
 from validator.check import gates, plan
-from validator.check.arguments import launch_variables
 from validator.check.attribution import attribution_gate, environment_notes
-from validator.check.base import Base
 from validator.check.launches import Launched, Launches, Standing, against
-from validator.check.place import Place
-from validator.check.preflight import check_arguments, check_data, check_packages, check_precision, check_variables
+from validator.check.order import Findings, Localise, MeasureOverhead, Order, Parted, chain_of
 from validator.check.rebaseline import InvalidGoldenError, invalid_gate, rebaseline_gate, settle, valid_golden
 from validator.check.recorder import unexercised
 from validator.check.side_by_side import SideBySide
 from validator.check.verdict import ATTRIBUTION, GOLDEN, OVERHEAD, REBASELINE, RECORDER, REPEATABILITY, RESUME
 from validator.check.waivers import WaiverBook
-from validator.environment import Environment, hardware_class
-from validator.errors import LaunchError, TrajectoryError, UsageError
-from validator.execute.kit import surround
-from validator.execute.launch import Executor
-from validator.execute.plugin import Plugin
+from validator.errors import LaunchError, TrajectoryError
 from validator.golden import Golden, GoldenStore
-from validator.pipeline import Gate, Pipeline, Requirement
+from validator.pipeline import Gate, Requirement
 from validator.report.model import GateReport, Localisation, LocalisationOutcome, Outcome
-from validator.report.progress import Progress
 from validator.trajectory.reader import Trajectory
 
 #: What keeps a question from being answered, and is no answer to it.
 MACHINERY = (LaunchError, TrajectoryError, OSError)
-
-#: Measures what determinism costs: the launches, the ``--env`` settings, the run's folder, and whether it gates; gives
-#: the gate and the record of the measurement.
-MeasureOverhead = Callable[[Launches, Mapping[str, str], Path, bool], tuple[GateReport, Mapping[str, object]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Parted:
-    """A gate whose two sides part, for whoever finds out where in the code: the check so far.
-
-    ``launched`` are all launches that came to their end, the reference first; ``attribution`` is the gate's outcome
-    where the golden's own environment was launched.
-    """
-
-    gate: GateReport
-    golden: Golden | None
-    launched: tuple[Launched, ...]
-    attribution: GateReport | None
-    today: date
-
-
-#: Finds out where in the code the two sides of a failing gate part, with launches of its own.
-Localise = Callable[[Parted], Localisation]
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What a person asked for. ``changes`` are the ``--env`` settings; ``python`` and ``megatron`` are None for our
-    own.
-
-    ``launches`` is how many independent launches there are to be at least, and ``parallel`` how many may run at a time.
-    """
-
-    pipeline: Pipeline
-    out: Path
-    goldens: Path
-    changes: Mapping[str, str] = field(default_factory=dict)
-    python: str | None = None
-    megatron: Path | None = None
-    keep_going: bool = False
-    switches: Mapping[str, object] = field(default_factory=dict)
-    base: Base | None = None
-    place: Place = field(default_factory=Place)
-    overhead: Requirement | None = None
-    launches: int = 1
-    parallel: int = 1
-    plugin: Plugin | None = None
-
-    @property
-    def requirements(self) -> Mapping[Gate, Requirement]:
-        """What each gate is to the verdict: as the policy says, but for ``--overhead``."""
-        gates = self.pipeline.policy.gates
-        return gates if self.overhead is None else {**gates, Gate.OVERHEAD: self.overhead}
-
-    @property
-    def compared_with(self) -> Path:
-        """The golden store that the reference launch is compared with: the base revision's, where one is given."""
-        return self.goldens if self.base is None else self.base.goldens.root
-
-    @property
-    def stamps(self) -> tuple[str, ...]:
-        """Why this run can be neither approved nor published; empty where nothing was changed."""
-        switched = tuple(f"switch {name}={value}" for name, value in self.switches.items())
-        plugged = () if self.plugin is None else (self.plugin.stamp,)
-        return (*(f"--env {name}={value}" for name, value in self.changes.items()), *switched, *plugged)
-
-
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """All that a check found out, before it is put into a report."""
-
-    order: Order
-    hardware_class: str
-    started: datetime
-    seconds: float
-    gates: tuple[GateReport, ...]
-    golden: Golden | None
-    reference: Launched | None
-    environment: Environment | None
-    book: WaiverBook
-    new_golden: Golden | None
-    unexercised: tuple[str, ...]
-    launches: Launches
-    launched: tuple[Launched, ...] = ()
-    overhead: Mapping[str, object] | None = None
-
-
-def prepare(order: Order, executor: Executor, progress: Progress, base: Executor | None = None) -> Launches:
-    """Preflight: everything that can be refused before a launch starts. Raises ``UsageError``; makes the out folder."""
-    computation = order.pipeline.computation
-    if computation.nodes > executor.nodes:
-        found, place = computation.nodes, executor.place
-        raise UsageError(f"{order.pipeline.file}: computation.nodes is {found}; {place} runs {executor.nodes}.")
-    if order.launches > 1 and order.requirements[Gate.REPEATABILITY] is Requirement.OFF:
-        raise UsageError(f"{order.pipeline.file}: policy.gates.repeatability is off; --launches needs it on.")
-    variables = launch_variables(computation)
-    inherited = executor.inherited()
-    source = dict.fromkeys(inherited.keys() - variables.keys(), executor.place) | dict.fromkeys(order.changes, "--env")
-    check_variables({**inherited, **variables, **order.changes}, source)
-    check_arguments(computation)
-    check_data(computation)
-    if order.base is None:
-        refuse_used(order.out)
-    host = executor.host()
-    key = hardware_class(computation, host)
-    check_precision(computation, host)
-    interpreter = executor.find_interpreter(order.python, order.megatron)
-    check_packages(computation, interpreter.packages)
-    try:
-        order.out.mkdir(parents=True, exist_ok=True)
-        surroundings = surround(order.out / "kit", interpreter, order.megatron, variables, order.changes, order.plugin)
-        base_surroundings = surroundings
-        if base is not None:
-            # Of another interpreter, all that is asked for belongs to what is under test, and nothing to the base.
-            own = order.place.base_python is not None
-            megatron, changes = (None, {}) if own else (order.megatron, order.changes)
-            python = base.find_interpreter(order.place.base_python if own else order.python, megatron)
-            base_surroundings = surround(
-                order.out / "base-kit", python, megatron, variables, changes, order.plugin
-            )
-    except OSError as error:
-        raise LaunchError(f"{order.out} cannot be written ({error.strerror}); change --out or free space.") from error
-    chain = _chain(order.pipeline)
-    launches = Launches(
-        pipeline=order.pipeline, hardware_class=key, surroundings=surroundings, executor=executor, out=order.out,
-        progress=progress, total=1 + len(chain), stamps=order.stamps, switches=order.switches,
-    )  # fmt: skip
-    if base is not None:
-        label = "" if order.place.base_python is None else f"the environment of {order.place.base_python}"
-        launches.base = replace(
-            launches, surroundings=base_surroundings, executor=base, rows=launches.rows, label=label
-        )
-    return launches
-
-
-def refuse_used(out: Path) -> None:
-    """Raise ``UsageError`` where the folder for a check's files is no new or empty one."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"{out} is not an empty folder; change --out.")
-
-
-def _chain(pipeline: Pipeline) -> tuple[plan.LaunchPlan, ...]:
-    off = pipeline.policy.gates[Gate.RESUME] is Requirement.OFF
-    return () if off else plan.resume_chain(pipeline.policy)
 
 
 @final
@@ -248,7 +95,7 @@ class Check:
 
     def _launch_first(self, standing: Standing | None) -> Launched:
         """The reference launch; beside it, where that is possible, what follows if it is as the golden."""
-        first, chain = plan.reference(), _chain(self._order.pipeline)
+        first, chain = plan.reference(), chain_of(self._order.pipeline)
         repeats = self._repeats(agrees=self._golden is not None) if self._on(REPEATABILITY) else ()
         self._launches.total = 1 + len(chain) + len(repeats)
         # The chain comes before the repeats: it is the longest row of launches that wait for one another.
@@ -343,7 +190,7 @@ class Check:
             self._gates[name] = replace(gate, localisation=found)
 
     def _resume(self) -> bool:
-        chain = _chain(self._order.pipeline)
+        chain = chain_of(self._order.pipeline)
         if not chain:
             return True
         required = self._required(RESUME) or self._is_rebaselined

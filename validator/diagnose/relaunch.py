@@ -13,8 +13,8 @@ from typing import final
 
 from validator.check.arguments import launch_variables
 from validator.check.launches import Launched, Launches
+from validator.check.order import Order, Parted
 from validator.check.plan import LaunchPlan
-from validator.check.run import Order, Parted
 from validator.check.verdict import ATTRIBUTION, GOLDEN, RESUME
 from validator.check.waivers import WaiverBook
 from validator.compare import compare

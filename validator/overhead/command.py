@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from validator.check.launches import Launches
+from validator.check.order import MeasureOverhead
 from validator.check.out import write_whole
-from validator.check.run import MeasureOverhead
 from validator.errors import UsageError
 from validator.overhead.bench import Bench
 from validator.overhead.floor import floor_file, keep_floor, known_floor, refuse_budget_below
