@@ -83,7 +83,7 @@ def _stale_weight(recorder: Any) -> None:
     held: dict[str, Any] = {}
 
     def weight() -> Any:
-        return dict(scene.state.named_parameters())["decoder.layers.1.pre_mlp_layernorm.weight"]
+        return dict(scene.state.named_parameters())["decoder.layers.3.self_attention.linear_qkv.weight"]
 
     def hold() -> None:
         held["weight"] = weight().detach().clone()
@@ -173,7 +173,7 @@ FAULTS = (
         "the last rank computes step 3 with one weight of the step before",
         _STALE,
         Scenario.RUN,
-        Place("step:3", "gathered_parameters", "decoder.layers.1.pre_mlp_layernorm.weight"),
+        Place("step:3", "gathered_parameters", "decoder.layers.3.self_attention.linear_qkv.weight"),
         _stale_weight,
     ),
     Fault(

@@ -44,8 +44,11 @@ def _gradients(change: Any, pattern: str = "*") -> Any:
         scene = Scene(recorder)
 
         def change_all() -> None:
-            for _, shard in scene.shards(pattern):
+            for name, shard in scene.shards(pattern):
+                before = shard.gradient.clone()
                 change(shard.gradient)
+                if not before.equal(shard.gradient):
+                    scene.touched(group="gradients", leaf=name)
 
         scene.at_update(change_all)
 
@@ -158,7 +161,7 @@ FAULTS = (
         "the ranks' gradients are summed in another order in step 3",
         _ORDER,
         Scenario.RUN,
-        _FIRST_GRADIENT,
+        Place("step:3", "gradients", "*"),
         _gradients(_bucket_order),
     ),
     Fault(

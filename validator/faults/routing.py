@@ -57,7 +57,7 @@ def _weights(change: Any) -> Any:
 
 
 def _scaled_first(probabilities: Any, chosen: Any) -> Any:
-    return probabilities * (2.5 / probabilities.sum(-1, keepdim=True)), chosen
+    return probabilities / 2.5 * 2.5, chosen
 
 
 def _in_bf16(probabilities: Any, chosen: Any) -> Any:

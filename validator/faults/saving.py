@@ -131,7 +131,7 @@ def _tensor_skipped(recorder: Any) -> None:
     def remember(load: Any) -> Any:
         def loaded(model: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             for shard in megatron_internals.owned_shards(optimizer):
-                before["main"], before["shard"] = shard.main.clone(), shard.shard.clone()
+                before["main"] = shard.main.clone()
                 break
             return load(model, optimizer, *args, **kwargs)
 
@@ -140,7 +140,6 @@ def _tensor_skipped(recorder: Any) -> None:
     def put_back(state: Any) -> None:
         for _, shard in state.shards():
             shard.main.copy_(before["main"])
-            shard.shard.copy_(before["shard"])
             break
 
     scene.after_restore(put_back)
