@@ -18,6 +18,7 @@ from validator.check.recorder import Proof, prove, prove_save
 from validator.environment import Environment, from_claims
 from validator.errors import LaunchError
 from validator.execute.launch import Ending, Executor, LaunchOutcome, Surroundings
+from validator.execute.nvml_watch import no_memory_errors
 from validator.execute.request import LaunchRequest
 from validator.execute.untrusted import remove_tree
 from validator.pipeline import Corpus, Pipeline
@@ -97,11 +98,12 @@ class Launches:
                     note = standing(follower, moment) if standing is not None else ""
                 self.progress.step(reached if reached > plan.restore else 0, note)
 
-            outcome = self.executor.launch(
-                request, self.surroundings, log=folder / "log.txt", limit_seconds=self.pipeline.policy.launch_seconds,
-                watch=follower, on_progress=on_progress, stop_when=self._kill_when(plan, folder),
-                on_wait=lambda why: self.progress.step(0, why),
-            )  # fmt: skip
+            with no_memory_errors(request.device):
+                outcome = self.executor.launch(
+                    request, self.surroundings, log=folder / "log.txt",
+                    limit_seconds=self.pipeline.policy.launch_seconds, watch=follower, on_progress=on_progress, stop_when=self._kill_when(plan, folder),
+                    on_wait=lambda why: self.progress.step(0, why),
+                )  # fmt: skip
             launched = self._take_in(plan, request, outcome)
             ended = str(outcome.ended)
             return launched

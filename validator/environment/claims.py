@@ -79,6 +79,8 @@ def _hardware(host: Host) -> dict[str, object]:
         hardware[f"gpu {index}"] = gpu.name
         hardware[f"gpu {index} compute capability"] = gpu.capability
         hardware[f"gpu {index} memory MiB"] = gpu.memory_mebibytes
+    for device in host.devices:
+        hardware |= {f"gpu {device.index} {name}": value for name, value in device.stable.items()}
     return hardware
 
 

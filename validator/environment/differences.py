@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from validator.environment.facts import Environment, Fact, Kind, Origin
+from validator.environment.nvml import HARMLESS
 from validator.environment.variables import capture_variables, variable_changes_bits
 
 
@@ -49,7 +50,7 @@ def can_change_bits(kind: Kind, name: str) -> bool:
     if kind is Kind.PACKAGES:
         return _COMPUTING_PACKAGES.match(_normalised(name)) is not None
     if kind is Kind.HARDWARE:
-        return name not in ("cpus", "memory GiB")
+        return name not in ("cpus", "memory GiB") and not name.endswith(HARMLESS)
     if kind is Kind.SYSTEM:
         return name != "kernel"
     if kind is Kind.ARGUMENTS:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from validator.environment.nvml import GpuDevice, read_devices
 from validator.errors import UsageError
 
 #: CPU flags (as in /proc/cpuinfo) of each x86-64 level beyond those of the level before:
@@ -23,7 +24,7 @@ _LEVELS = {
 #: Levels that share a class: a pipeline pins its kernels to one choice on every x86-64-v3 machine.
 _SAME_CLASS = {"x86-64-v4": "x86-64-v3"}
 
-_QUERY = ("--query-gpu=name,driver_version,compute_cap,memory.total", "--format=csv,noheader,nounits")
+_QUERY = ("--query-gpu=name,driver_version,compute_cap,memory.total,mig.mode.current", "--format=csv,noheader,nounits")
 _QUERY_SECONDS = 20
 
 
@@ -40,17 +41,23 @@ class Topology(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One GPU as nvidia-smi names it; ``memory_mebibytes`` is its total."""
+    """One GPU as nvidia-smi names it; ``memory_mebibytes`` is its total, ``mig`` whether it is cut into instances
+    (``Enabled``; empty or ``[N/A]`` where the driver does not say).
+    """
 
     name: str
     driver: str
     capability: str
     memory_mebibytes: str
+    mig: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One machine. ``cpu_level`` is x86-64-v1 … v4, or the architecture's name where it is no x86-64."""
+    """One machine. ``cpu_level`` is x86-64-v1 … v4, or the architecture's name where it is no x86-64.
+
+    ``gpus`` are as nvidia-smi tells of them, ``devices`` as NVML does, where its binding is installed.
+    """
 
     architecture: str
     cpu_model: str
@@ -60,6 +67,7 @@ class Host:
     kernel: str
     libc: str
     gpus: tuple[Gpu, ...]
+    devices: tuple[GpuDevice, ...] = ()
 
 
 def observe_host() -> Host:
@@ -75,11 +83,14 @@ def observe_host() -> Host:
         kernel=f"{platform.system()} {platform.release()}",
         libc=" ".join(platform.libc_ver()).strip() or "unknown",
         gpus=parse_gpus(_nvidia_smi()),
+        devices=read_devices(),
     )
 
 
 def hardware_class(topology: Topology, host: Host) -> str:
     """Device and topology, as in ``cpu-x86-64-v3-1x2`` or ``cuda-nvidia-h200-1x4``: what a golden is keyed by.
+
+    A GPU that is cut into instances (MIG) has fewer processors, and is another device: ``cuda-nvidia-h200-mig-1x1``.
 
     Raises ``UsageError`` for a CUDA computation on a host without a GPU.
     """
@@ -91,7 +102,8 @@ def hardware_class(topology: Topology, host: Host) -> str:
             "The pipeline computes on device cuda and nvidia-smi shows no GPU here; "
             "run it on a machine with a GPU, or choose a pipeline with device cpu."
         )
-    return f"cuda-{re.sub(r'[^a-z0-9]+', '-', host.gpus[0].name.lower()).strip('-')}-{shape}"
+    mig = "mig-" if host.gpus[0].mig == "Enabled" else ""
+    return f"cuda-{re.sub(r'[^a-z0-9]+', '-', host.gpus[0].name.lower()).strip('-')}-{mig}{shape}"
 
 
 def cpu_level(architecture: str, flags: frozenset[str]) -> str:
@@ -119,7 +131,7 @@ def parse_cpuinfo(text: str) -> tuple[str, frozenset[str]]:
 def parse_gpus(text: str) -> tuple[Gpu, ...]:
     """GPUs from the comma-separated lines of nvidia-smi; lines of another shape are passed over."""
     rows = [[field.strip() for field in line.split(",")] for line in text.splitlines()]
-    return tuple(Gpu(*row) for row in rows if len(row) == 4 and all(row))
+    return tuple(Gpu(*row) for row in rows if len(row) in {4, 5} and all(row))
 
 
 def _memory(text: str) -> int:

@@ -145,6 +145,9 @@ def _machine(host: Host) -> Iterator[Finding]:
     memory = State.OK if host.memory_gibibytes >= _MEMORY_GIB else State.NOTE
     advice = "" if memory is State.OK else f"the CPU pipelines want {_MEMORY_GIB} GiB"
     yield Finding("memory", memory, f"{host.memory_gibibytes} GiB", advice)
+    if host.gpus and not host.devices:
+        what = "not installed, or without an answer: memory errors (ECC), clocks and limits are not looked at"
+        yield Finding("nvidia-ml-py", State.NOTE, what, f"{sys.executable} -m pip install nvidia-ml-py")
     if host.gpus:
         yield Finding("gpu", State.OK, f"{len(host.gpus)} × {host.gpus[0].name}, driver {host.gpus[0].driver}")
     else:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self, final
 
 from validator.environment import Gpu, Host
+from validator.environment.nvml import GpuDevice
 from validator.errors import LaunchError
 from validator.execute import slurm_jobs
 from validator.execute.interpreter import Interpreter, find_interpreter
@@ -191,7 +192,14 @@ class SlurmExecutor:
 def _read_host(folder: Path) -> Host:
     try:
         told = json.loads((folder / "host.json").read_text(encoding="utf-8"))
-        return Host(**{**told, "gpus": tuple(Gpu(**gpu) for gpu in told["gpus"])})
+        gpus, devices = told["gpus"], told.get("devices", ())
+        return Host(
+            **{
+                **told,
+                "gpus": tuple(Gpu(**gpu) for gpu in gpus),
+                "devices": tuple(GpuDevice(**{**each, "throttling": tuple(each["throttling"])}) for each in devices),
+            }
+        )
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise LaunchError(f"The job did not say what its machine is ({error}); see {folder}.") from error
 

@@ -15,6 +15,7 @@ from validator.report.model import GateReport, Outcome, Report, Verdict
 
 #: What can keep a gate from being answered, by the words of its sentence; the first that is found counts.
 _KINDS = {
+    "hardware": r"hardware fault",
     "time_limit": r"did not end within",
     "memory": r"out of memory",
     "disk": r"no space|cannot be written|Writing under",

@@ -12,6 +12,7 @@ from typing import Any, final
 from validator.check.arguments import launch_arguments
 from validator.check.launches import Launches
 from validator.check.plan import LaunchPlan
+from validator.execute.nvml_watch import no_memory_errors
 from validator.execute.request import LaunchRequest
 from validator.overhead.arms import Arm
 from validator.overhead.lock import device_lock, device_names
@@ -86,11 +87,12 @@ class Bench:
         ended = "failed"
         try:
             request.scratch.mkdir(parents=True)
-            with device_lock(
+            lock = device_lock(
                 device_names(arm.computation.device),
                 directory=self.lock_directory,
                 on_wait=lambda device: progress.step(0, f"waiting for another check's timed launch on {device}"),
-            ):
+            )
+            with lock, no_memory_errors(request.device):
                 outcome = self.launches.executor.launch(
                     request, surroundings, log=log, limit_seconds=self.launches.pipeline.policy.launch_seconds
                 )

@@ -51,6 +51,9 @@ _NOT_COMPUTATION = frozenset(
 #: This project's own package, whose version says nothing about the environment under test.
 _OUR_NAME = "megatron-change-validator"
 
+#: Packages of ours or of the machine's management, whose names begin like those of what computes.
+_NOT_COMPUTING = frozenset({_OUR_NAME, "nvidia-ml-py"})
+
 #: Packages that decide how PyTorch computes, though no module of theirs is imported.
 _ALWAYS = (
     "nvidia-",
@@ -138,7 +141,7 @@ def packages() -> dict[str, str]:
     for item in metadata.distributions():
         name = item.metadata["Name"] or ""
         vendored = "_vendor" in Path(str(item.locate_file(""))).parts
-        if not vendored and name != _OUR_NAME and (name in taking_part or name.lower().startswith(_ALWAYS)):
+        if not vendored and name not in _NOT_COMPUTING and (name in taking_part or name.lower().startswith(_ALWAYS)):
             found.setdefault(name, item.version)  # the first on the path is the one that is imported
     return found
 

@@ -25,7 +25,11 @@ _GPU_QUESTIONS = {
     "clocks.max.sm": "sm_clock_max_mhz",
     "temperature.gpu": "temperature_celsius",
     "power.draw": "power_watts",
+    "power.limit": "power_limit_watts",
     "clocks_throttle_reasons.active": "throttle_reasons",
+    "mig.mode.current": "mig",
+    "ecc.errors.corrected.volatile.total": "corrected_memory_errors",
+    "ecc.errors.uncorrected.volatile.total": "uncorrected_memory_errors",
 }
 
 
@@ -94,7 +98,8 @@ def peak_memory_bytes(device: str) -> int:
 
 
 def gpu_state() -> dict[str, Any] | None:
-    """Clocks (MHz), temperature (degrees Celsius), power (W) and throttle reasons of this rank's GPU right now.
+    """Clocks (MHz), temperature (degrees Celsius), power (W), throttle reasons, and memory errors since the driver was
+    loaded, of this rank's GPU right now.
 
     ``None`` where nvidia-smi does not answer.
     """
