@@ -54,14 +54,18 @@ class Gradients:
         if not parameter.requires_grad:
             return
 
+        known: set[int] = set()
+
         def arrived(gradient: Tensor) -> None:
             if not self.active:
                 return
-            calls = [call for call in self._calls.get(module, ()) if call.gradients]
+            # One gradient is of all calls whose backward pass has come this far since the one before.
+            every = self._calls.get(module, ())
+            calls = [call for call in every if call.gradients and call.number not in known]
+            known.update(call.number for call in calls)
             inputs = {
                 f"{key} (call {at})": value for at, call in enumerate(calls) for key, value in call.gradients.items()
             }
-            self._calls[module] = [call for call in self._calls.get(module, ()) if not call.gradients]
             outputs = {f"gradient of {name}": digest(gradient)}
             self._writer.event("backward", calls[0] if calls else None, inputs, outputs, name=name, module=module)
 
