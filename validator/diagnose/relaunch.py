@@ -65,6 +65,7 @@ class Relaunch:
         first: Launched | None = None
         for number in range(1, PAIRS + 1):
             if first is None:
+                self._announce(self._launches, 2)
                 first = self._run(self._launches, _fresh(f"trace-repeat-{number}a", step), "one of two equal launches")
             again = self._run(self._launches, _fresh(f"trace-repeat-{number}b", step), "the same again")
             answers.append(self._answer(self._trace(first), self._trace(again), first, again, step))
