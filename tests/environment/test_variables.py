@@ -40,9 +40,10 @@ def test_in_order_of_their_names() -> None:
     assert list(capture_variables({"OMP_B": "1", "ATEN_Z": "1", "OMP_A": "1"})) == ["ATEN_Z", "OMP_A", "OMP_B"]
 
 
-def test_names_of_interfaces_and_logs_change_no_bits() -> None:
+def test_names_of_interfaces_devices_and_logs_change_no_bits() -> None:
     assert not variable_changes_bits("NCCL_SOCKET_IFNAME")
     assert not variable_changes_bits("NCCL_DEBUG")
+    assert not variable_changes_bits("CUDA_VISIBLE_DEVICES")
     assert variable_changes_bits("NCCL_ALGO")
 
 

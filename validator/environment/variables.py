@@ -63,7 +63,8 @@ _PER_LAUNCH = ("TORCHELASTIC_", "TORCH_NCCL_ASYNC_ERROR_HANDLING")
 #: Set by PyTorch itself to a folder named after the user.
 _SET_BY_ITSELF = frozenset({"TORCHINDUCTOR_CACHE_DIR"})
 
-#: Endings of variables of the above libraries that name an interface or what is printed, not how it is computed.
+#: Endings of variables of the above libraries that name an interface, a device or what is printed, not how it is
+#: computed. (What kind of device it is belongs to the hardware class.)
 _HARMLESS_ENDINGS = (
     "_IFNAME",
     "_DEBUG",
@@ -72,6 +73,7 @@ _HARMLESS_ENDINGS = (
     "_LOG_LEVEL",
     "_LOGS",
     "_VERBOSE",
+    "_VISIBLE_DEVICES",
     "_SHOW_CPP_STACKTRACES",
 )
 
