@@ -7,6 +7,7 @@ from typing import Any
 from validator.faults.model import Category, Fault, Place, Scenario
 
 _BITS = "https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html"
+_WEIGHT = "decoder.layers.3.self_attention.linear_qkv.weight"
 
 
 def _negative_zero(recorder: Any) -> None:
@@ -29,22 +30,29 @@ def _negative_zero(recorder: Any) -> None:
 
 
 def _nan_payload(recorder: Any) -> None:
-    """A NaN in a row of the embedding that no token reads, with another payload in every launch."""
+    """A NaN in one main parameter between two updates, when nothing reads it; another payload in every launch."""
     import secrets
 
     import torch
 
     from validator.faults.act import Scene
+    from validator.faults.model import STEP
 
     scene = Scene(recorder)
+    held: list[Any] = []
 
     def plant() -> None:
-        for name, shard in scene.shards("embedding.word_embeddings.weight"):
-            if shard.end == shard.parameter.numel():
-                shard.main.view(-1).view(torch.int32)[-1] = 0x7FC00000 | secrets.randbits(16)
-                scene.touched(group="main_parameters", leaf=name)
+        for _, shard in scene.shards(_WEIGHT):
+            bits = shard.main.view(-1).view(torch.int32)
+            held.append(bits[0].clone())
+            bits[0] = 0x7FC00000 | secrets.randbits(16)
+
+    def put_back() -> None:
+        for _, shard in scene.shards(_WEIGHT):
+            shard.main.view(-1).view(torch.int32)[0] = held.pop(0)
 
     scene.after_step(plant)
+    scene.at_update(put_back, step=STEP + 1)
 
 
 def _first_tensor(change: Any, kind: str, pattern: str) -> Any:
@@ -75,8 +83,6 @@ def _rows_swapped(tensor: Any) -> None:
     rows.copy_(rows.flip(0).clone())
 
 
-_WEIGHT = "decoder.layers.3.self_attention.linear_qkv.weight"
-
 FAULTS = (
     Fault(
         "negative-zero",
@@ -90,10 +96,10 @@ FAULTS = (
     Fault(
         "nan-payload",
         Category.HIDDEN_BITS,
-        "a NaN that nothing reads has another payload in every launch",
+        "a NaN that nothing reads has another payload in every launch, after step 3",
         _BITS,
         Scenario.REPEAT,
-        Place("step:3", "main_parameters", "embedding.word_embeddings.weight"),
+        Place("step:3", "main_parameters", _WEIGHT),
         _nan_payload,
     ),
     Fault(

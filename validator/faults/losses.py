@@ -58,17 +58,15 @@ def _mtp_labels(recorder: Any) -> None:
     from validator.faults.act import Scene
 
     scene = Scene(recorder)
-
-    def roll(original: Any) -> Any:
-        def further(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            rolled, total = original(tensor, *args, **kwargs)
-            if scene.acts and rolled is not None and not rolled.is_floating_point():
-                rolled = rolled.roll(-1, -1)
-            return rolled, total
-
-        return further
-
-    scene.replace(_MTP, "roll_tensor", roll)
+    scene.replace(
+        "megatron.core.models.hybrid.hybrid_model",
+        "process_mtp_loss",
+        lambda process: (
+            lambda *args, labels, **kwargs: process(
+                *args, labels=labels.roll(-1, -1) if scene.acts else labels, **kwargs
+            )
+        ),
+    )
 
 
 def _stale_norm(recorder: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from validator.faults.model import Category, Fault, Place, Scenario
@@ -72,14 +73,18 @@ def _next_best(probabilities: Any, chosen: Any) -> Any:
 
 
 def _slot_order(recorder: Any) -> None:
-    """One expert's tokens come last first: its output is the same, the sum over tokens in its gradients is another."""
+    """Every expert's tokens come last first: equal outputs, and another order of the sum over tokens in gradients."""
+    import torch
+
     from validator.faults.act import Scene
 
-    def reversed_tokens(forward: Any, tokens: Any, probabilities: Any) -> Any:
-        output, bias = forward(tokens.flip(0), probabilities.flip(0))
-        return output.flip(0), bias
+    def reversed_tokens(forward: Any, tokens: Any, counts: Any, probabilities: Any) -> Any:
+        starts = [0, *counts.cumsum(0).tolist()]
+        order = torch.cat([torch.arange(start, end).flip(0) for start, end in itertools.pairwise(starts)])
+        output, bias = forward(tokens[order], counts, probabilities[order])
+        return output[order], bias
 
-    Scene(recorder).forward_of(_EXPERT, reversed_tokens)
+    Scene(recorder).forward_of("decoder.layers.1.mlp.experts", reversed_tokens)
 
 
 def _capacity_off_by_one(recorder: Any) -> None:
@@ -174,10 +179,10 @@ FAULTS = (
     Fault(
         "expert-slot-order",
         Category.ROUTING,
-        "one expert is given its tokens in another order in step 3",
+        "the experts of one layer are given their tokens in another order in step 3",
         _SLOTS,
         Scenario.RUN,
-        Place("step:3", "gradients", f"{_EXPERT}.linear_fc*.weight"),
+        Place("step:3", "gradients", "decoder.layers.1.mlp.experts.*"),
         _slot_order,
     ),
     Fault(
