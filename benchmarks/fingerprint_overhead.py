@@ -1,11 +1,12 @@
 """What fingerprints cost in step time: real launches with the recorder and without it, in pairs.
 
-    python benchmarks/fingerprint_overhead.py [--pipeline nemotron-cpu] [--pairs 4] [--steps 40]
+    python benchmarks/fingerprint_overhead.py [--pipeline nemotron-cpu] [--pairs 4] [--steps 40] [--target 0.02]
+        [--json FILE]
 
 Both arms are launched as a check launches them, in the order on off, off on, on off, … A launch's figure is the median
 of its step times, which are Megatron's own ("elapsed time per iteration", all that the loop does between two log
 lines, so the fingerprints as well), without the first steps. A pair's figure is the log-ratio of its two launches, and
-the interval is Student's over pairs. Target: 2 %.
+the interval is Student's over pairs. Target: 2 % on a CPU, 1 % on a GPU.
 
 On a machine with other work the lower quartile of the step times, shown as well, is less disturbed than the median.
 """
@@ -13,6 +14,7 @@ On a machine with other work the lower quartile of the step times, shown as well
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import re
 import statistics
@@ -94,6 +96,8 @@ def main() -> int:
     parser.add_argument("--pipeline", default="nemotron-cpu")
     parser.add_argument("--pairs", type=int, default=4)
     parser.add_argument("--steps", type=int, default=40, help="optimizer steps of each launch")
+    parser.add_argument("--target", type=float, default=TARGET, help="largest share of a step's time")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
     options = parser.parse_args()
     root = Path(__file__).resolve().parent.parent
     computation = replace(load_pipeline(options.pipeline, root).computation, steps=options.steps)
@@ -113,12 +117,18 @@ def main() -> int:
                 ratios[name].append(math.log(on / off))
                 shown.append(f"{name} {on:.1f} ms with, {off:.1f} ms without ({on / off - 1:+.2%})")
             print(f"pair {pair + 1}: {'; '.join(shown)}", flush=True)
+    figures = {}
     for name, values in ratios.items():
         mean, low, high = (math.expm1(value) for value in interval(values))
+        figures[name] = {"share": mean, "interval": [low, high] if len(values) > 1 else None, "pairs": len(values)}
         print(f"fingerprints cost {mean:+.2%} of a step by the {name}, 95 % interval {low:+.2%} to {high:+.2%}")
     mean = math.expm1(statistics.fmean(ratios["median"]))
-    print(f"target {TARGET:.0%} by the median: {'held' if mean <= TARGET else 'missed'}")
-    return 0 if mean <= TARGET else 1
+    held = mean <= options.target
+    print(f"target {options.target:.0%} by the median: {'held' if held else 'missed'}")
+    if options.json is not None:
+        found = {"pipeline": options.pipeline, "figures": figures, "target": options.target, "held": held}
+        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return 0 if held else 1
 
 
 if __name__ == "__main__":

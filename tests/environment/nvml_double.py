@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 
 @dataclass
@@ -66,7 +65,7 @@ class Nvml:
     def nvmlDeviceGetHandleByIndex(self, index: int) -> Board:
         return self.boards[index]
 
-    def _answer(self, board: Board, question: str, answer: Any) -> Any:
+    def _answer[T](self, board: Board, question: str, answer: T) -> T:
         if question in board.lacks:
             raise NVMLError("Not Supported")
         return answer

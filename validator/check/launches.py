@@ -101,7 +101,8 @@ class Launches:
             with no_memory_errors(request.device):
                 outcome = self.executor.launch(
                     request, self.surroundings, log=folder / "log.txt",
-                    limit_seconds=self.pipeline.policy.launch_seconds, watch=follower, on_progress=on_progress, stop_when=self._kill_when(plan, folder),
+                    limit_seconds=self.pipeline.policy.launch_seconds, watch=follower,
+                    on_progress=on_progress, stop_when=self._kill_when(plan, folder),
                     on_wait=lambda why: self.progress.step(0, why),
                 )  # fmt: skip
             launched = self._take_in(plan, request, outcome)

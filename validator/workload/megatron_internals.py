@@ -59,9 +59,9 @@ def _lacks(what: str) -> str:
 def prepare(device: str, on_device: Callable[[], AbstractContextManager[None]] | None, spec: str) -> None:
     """Bind what has to differ from stock before ``pretrain`` runs.
 
-    On every device: the data helper ships compiled, and the wheel has no Makefile to compile it with. With the reference
-    layers: Adam and the final norm are ours, of plain PyTorch. On the CPU also: CUDA is not asked for, and the device's
-    generator takes part in model building and training steps.
+    On every device: the data helper ships compiled, and the wheel has no Makefile to compile it with. With the
+    reference layers: Adam and the final norm are ours, of plain PyTorch. On the CPU also: CUDA is not asked for, and
+    the device's generator takes part in model building and training steps.
     """
     require("megatron.training.determinism", "apply_determinism_to_args")  # --deterministic-mode sets all by itself
     require("megatron.training.initialize", "_compile_dependencies")

@@ -214,6 +214,8 @@ def _digester(request: LaunchRequest) -> Digester:
 
     device = torch.device("cpu")
     if request.device == "cuda":
+        if not torch.cuda.is_available():
+            raise LaunchError("PyTorch finds no CUDA device in this launch, and computation.device is cuda.")
         # As Megatron will do itself a little later: each rank of a node has the GPU of its local rank.
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
         device = torch.device("cuda", torch.cuda.current_device())
