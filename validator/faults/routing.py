@@ -198,7 +198,7 @@ FAULTS = (
     Fault(
         "experts-swapped",
         Category.ROUTING,
-        "two experts are swapped together with their rows of the router: the loss does not move",
+        "two experts are swapped together with their rows of the router: the same function, and equal losses at first",
         "https://github.com/pytorch/torchtitan/issues/4394",
         Scenario.RUN,
         Place("entry:0", "main_parameters", "decoder.layers.1.mlp.*"),

@@ -26,7 +26,7 @@ from validator.faults.model import STEP
 from validator.golden import Golden
 from validator.pipeline import Save, SaveMode
 from validator.selftest.judge import Side, became, judge
-from validator.selftest.outcome import Approaches, FaultResult, Outcome, SelfTestResult
+from validator.selftest.outcome import FaultResult, Outcome, SelfTestResult
 from validator.selftest.witness import differ, read_account, touched_leaves
 
 #: Called with each fault's result as soon as it is known.
@@ -225,8 +225,7 @@ class SelfTest:
 
     @staticmethod
     def _found(fault: Fault, sentence: str) -> FaultResult:
-        found = f"error of the {fault.gate}"
-        return replace(became(fault, Outcome.CAUGHT_AND_NAMED, sentence), found=found, approaches=Approaches())
+        return replace(became(fault, Outcome.CAUGHT_AND_NAMED, sentence), found=f"error of the {fault.gate}")
 
     # Launches.
 
