@@ -236,3 +236,22 @@ def test_real_training_as_two_tasks_has_the_shipped_goldens_bits_and_a_fault_is_
     told = json.loads(file.read_text())
     assert code == 1, told["sentence"]
     assert told["verdict"] == "nondeterministic"
+
+
+@pytest.mark.timeout(600)
+def test_a_fault_of_the_catalogue_is_caught_on_real_training_through_slurm(
+    cluster: Cluster, repository: Path, tmp_path: Path
+) -> None:
+    """Two ranks as two tasks; the micro-batches of one step in another order."""
+    from validator.cli import main
+
+    file = tmp_path / "selftest.json"
+    pipeline = repository / "pipelines" / "nemotron-cpu.yaml"
+    where = ["--slurm", "--slurm-option", "tasks_per_node=2", "--out", str(tmp_path / "run")]
+    what = ["--fault", "micro-batch-order", "--no-localise", "--golden", str(repository / "golden")]
+    code = main(["selftest", str(pipeline), *what, *where, "--json", str(file)])
+    told = json.loads(file.read_text())
+    assert (code, told["clean"]["holds"]) == (0, True), told["clean"]["sentence"]
+    (fault,) = told["faults"]
+    assert fault["outcome"] == "caught_and_named", fault
+    assert fault["found"].startswith("step:3 ")
