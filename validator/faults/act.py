@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import torch
 
+from validator.errors import LaunchError
 from validator.faults.model import STEP
 from validator.workload import megatron_internals
 from validator.workload.megatron_internals import Hooks, OwnedShard
@@ -116,7 +117,7 @@ class Scene:
         """The first of them; the launch fails with a sentence where there is none."""
         for found in self.shards(pattern):
             return found
-        raise megatron_internals.LaunchError(f"rank {self.rank} owns no parameter that matches {pattern!r}.")
+        raise LaunchError(f"rank {self.rank} owns no parameter that matches {pattern!r}.")
 
     def touched(self, **what: Any) -> None:
         """Say what was changed, for those who judge whether it was found."""

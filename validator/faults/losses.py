@@ -31,7 +31,6 @@ def _aux_loss_twice(recorder: Any) -> None:
 
 def _aux_coefficient(recorder: Any) -> None:
     from validator.faults.act import Scene
-    from validator.workload import megatron_internals
 
     scene = Scene(recorder)
     scene.replace(
@@ -39,8 +38,6 @@ def _aux_coefficient(recorder: Any) -> None:
         "MoEAuxLossAutoScaler.apply",
         lambda apply: lambda activation, loss: apply(activation, 2 * loss if scene.acts else loss),
     )
-    # Modules that took the class by name share it, so that one binding is enough.
-    del megatron_internals
 
 
 def _mtp_scale(recorder: Any) -> None:
