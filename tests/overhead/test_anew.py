@@ -69,7 +69,9 @@ def words_for_times(found: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "forge", [without_arms, one_launch_less, stopped_early, no_time_at_all, words_for_times, None], ids=str
+    "forge",
+    [without_arms, one_launch_less, stopped_early, no_time_at_all, words_for_times, None],
+    ids=lambda forge: "none" if forge is None else forge.__name__,
 )
 def test_a_measurement_that_is_none_bears_nothing_out(forge: Callable[[dict[str, Any]], None] | None) -> None:
     found, policy = measured(1.01)

@@ -69,7 +69,7 @@ def test_there_are_three_for_gpus() -> None:
 
 @pytest.mark.parametrize("name", GPU)
 def test_each_has_at_least_100_million_parameters(name: str) -> None:
-    assert count_parameters(load_pipeline(name, ROOT).computation.arguments) == 265_583_904 > 100e6
+    assert count_parameters(load_pipeline(name, ROOT).computation.arguments) == 265_583_904
 
 
 @pytest.mark.parametrize("name", GPU)

@@ -64,7 +64,7 @@ def test_a_known_slowdown_is_that_share_of_every_step(tmp_path: Path, clock: lis
 def test_what_nvidia_smi_says_of_this_ranks_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "nvidia-smi"
     program.write_text(
-        '#!/bin/sh\necho "$@" > "$(dirname "$0")/asked"\necho "1980, 1980, 41, 350.12, 0x0000000000000000"\n'
+        '#!/bin/sh\necho "$@" > "$(dirname "$0")/asked"\necho "1980, 1980, 41, 350.12, 700.00, 0x0000000000000000"\n'
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
@@ -76,6 +76,7 @@ def test_what_nvidia_smi_says_of_this_ranks_gpu(tmp_path: Path, monkeypatch: pyt
         "sm_clock_max_mhz": 1980.0,
         "temperature_celsius": 41.0,
         "power_watts": 350.12,
+        "power_limit_watts": 700.0,
         "throttle_reasons": "0x0000000000000000",
     }
     assert "--id=GPU-8a4f" in (tmp_path / "asked").read_text()
