@@ -43,7 +43,7 @@ format: setup
 	$(BIN)/ruff format .
 
 test: lint
-	$(BIN)/python -m pytest -m 'not slow and not system and not nightly and not gpu' -n 2 --dist loadfile --durations=10
+	$(BIN)/python -m pytest -m 'not slow and not system and not nightly and not gpu' -n 4 --dist loadfile --durations=10
 	$(BIN)/python -m pytest -m 'slow and not system and not nightly and not gpu' --durations=10
 
 # pytest ends with 5 where no test carries the marker: said in words, and no failure.

@@ -13,6 +13,10 @@ from typing import Any
 STEP = 3
 
 
+#: Where a difference within the forward pass shows first: the router losses are the first numbers that a step hands on.
+ROUTER_LOSS = "seq_load_balancing_loss.layer*"
+
+
 class Category(StrEnum):
     """What kind of public defect a fault is modelled on."""
 

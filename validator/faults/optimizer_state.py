@@ -171,7 +171,7 @@ FAULTS = (
         "one parameter group is not updated in step 3",
         _FORMULA,
         Scenario.RUN,
-        Place("step:3", "optimizer", "*/exp_avg"),
+        Place("step:3", "optimizer", _FIRST_MOMENT),
         _around_the_update(_group_skipped),
     ),
     Fault(

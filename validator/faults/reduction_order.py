@@ -6,7 +6,7 @@ import itertools
 import time
 from typing import Any
 
-from validator.faults.model import Category, Fault, Place, Scenario
+from validator.faults.model import ROUTER_LOSS, Category, Fault, Place, Scenario
 
 _ATOMICS = "https://github.com/state-spaces/mamba/pull/827"
 _ORDER = "https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html"
@@ -189,7 +189,7 @@ FAULTS = (
         "one attention of step 3 computes in float32 and rounds its result once",
         "https://github.com/Dao-AILab/flash-attention/issues/414",
         Scenario.RUN,
-        Place("step:3", "metrics", "*"),
+        Place("step:3", "metrics", ROUTER_LOSS),
         _attention_in_float32,
         module=_ATTENTION,
     ),
@@ -199,7 +199,7 @@ FAULTS = (
         "one matrix product of step 3 is the sum of two halves (split-K)",
         _ORDER,
         Scenario.RUN,
-        Place("step:3", "metrics", "*"),
+        Place("step:3", "metrics", ROUTER_LOSS),
         _other_product("decoder.layers.3.self_attention.linear_proj", lambda: True),
         module="decoder.layers.3.self_attention.linear_proj",
     ),
@@ -209,7 +209,7 @@ FAULTS = (
         "one matrix product of step 3 is computed by whichever of two kernels the clock prefers, for every micro-batch",
         "https://github.com/state-spaces/mamba/pull/827",
         Scenario.REPEAT,
-        Place("step:3", "metrics", "*"),
+        Place("step:3", "metrics", ROUTER_LOSS),
         _other_product("decoder.layers.3.self_attention.linear_proj", _clock_says_so),
         module="decoder.layers.3.self_attention.linear_proj",
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from validator.faults.model import Category, Fault, Place, Scenario
+from validator.faults.model import ROUTER_LOSS, Category, Fault, Place, Scenario
 
 _RESUME = "https://github.com/NVIDIA/Megatron-LM/pull/6858"
 _DRAWS = "https://github.com/NVIDIA-NeMo/Megatron-Bridge/issues/5257"
@@ -230,7 +230,7 @@ FAULTS = (
         "dropout of one module draws from a generator of its own, which no checkpoint knows",
         _DRAWS,
         Scenario.RUN,
-        Place("step:3", "metrics", "*"),
+        Place("step:3", "metrics", ROUTER_LOSS),
         _private_generator,
         module="decoder.final_norm",
     ),
@@ -240,7 +240,7 @@ FAULTS = (
         "one module draws from a generator that is seeded anew in every launch",
         _DRAWS,
         Scenario.REPEAT,
-        Place("step:3", "metrics", "*"),
+        Place("step:3", "metrics", ROUTER_LOSS),
         _unseeded_generator,
         module="decoder.final_norm",
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from validator.faults.model import Category, Fault, Place, Scenario
+from validator.faults.model import ROUTER_LOSS, Category, Fault, Place, Scenario
 
 _TIES = "https://github.com/NVIDIA-NeMo/Automodel/pull/3156"
 _TOP_K = "https://github.com/vllm-project/vllm/pull/55514"
@@ -142,7 +142,7 @@ FAULTS = (
         "experts tie in step 3, and the winner is another in every launch",
         _TIES,
         Scenario.REPEAT,
-        Place("step:3", "metrics", "*"),
+        Place("step:3", "metrics", ROUTER_LOSS),
         _ties_by_time,
         module=_ROUTER,
     ),
@@ -152,7 +152,7 @@ FAULTS = (
         "one router of step 3 scales its weights before it normalises them",
         _TOP_K,
         Scenario.RUN,
-        Place("step:3", "metrics", "*"),
+        Place("step:3", "metrics", ROUTER_LOSS),
         _weights(_scaled_first),
         module=_ROUTER,
     ),
@@ -162,7 +162,7 @@ FAULTS = (
         "one router of step 3 hands its weights over in bfloat16",
         "https://github.com/NVIDIA/Megatron-LM/issues/1482",
         Scenario.RUN,
-        Place("step:3", "metrics", "*"),
+        Place("step:3", "metrics", ROUTER_LOSS),
         _weights(_in_bf16),
         module=_ROUTER,
     ),
@@ -172,7 +172,7 @@ FAULTS = (
         "the first token of step 3 goes to the experts beside the chosen ones",
         _TOP_K,
         Scenario.RUN,
-        Place("step:3", "metrics", "*"),
+        Place("step:3", "metrics", ROUTER_LOSS),
         _weights(_next_best),
         module=_ROUTER,
     ),
@@ -191,7 +191,7 @@ FAULTS = (
         "one expert drops its last token in step 3",
         _SLOTS,
         Scenario.RUN,
-        Place("step:3", "metrics", "*"),
+        Place("step:3", "metrics", ROUTER_LOSS),
         _capacity_off_by_one,
         module=_EXPERT,
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from validator.faults.model import Category, Fault, Place, Scenario
+from validator.faults.model import ROUTER_LOSS, Category, Fault, Place, Scenario
 
 _FILL = "https://github.com/NVIDIA/Megatron-LM/issues/6253"
 _SETTINGS = "https://docs.pytorch.org/docs/stable/notes/randomness.html"
@@ -71,7 +71,7 @@ FAULTS = (
         "PyTorch computes with the kernels of another processor",
         _SETTINGS,
         Scenario.RUN,
-        Place("setup:0", "main_parameters", "*"),
+        Place("setup:0", "main_parameters", "output_layer.weight"),
         _nothing,
         variables={"ATEN_CPU_CAPABILITY": "avx2"},
     ),
@@ -81,7 +81,7 @@ FAULTS = (
         "a library switches the deterministic algorithms off after the model is built",
         _SETTINGS,
         Scenario.RUN,
-        Place("step:3", "metrics", "*"),
+        Place("step:3", "metrics", ROUTER_LOSS),
         _determinism_off,
     ),
     Fault(
@@ -99,7 +99,7 @@ FAULTS = (
         "a library switches oneDNN on from step 3 on, which picks its kernels by the processor",
         _SETTINGS,
         Scenario.RUN,
-        Place("step:3", "metrics", "*"),
+        Place("step:3", "metrics", ROUTER_LOSS),
         _one_dnn,
     ),
     Fault(
