@@ -7,14 +7,14 @@ import pytest
 from tests.project import Project
 
 
-def test_recording_takes_two_launches_and_the_resume_chain(project: Project) -> None:
+def test_recording_takes_two_launches_the_resume_chain_and_a_trace_of_step_1(project: Project) -> None:
     ran = project.record_golden()
     assert ran.code == 0
     (record,) = project.goldens.glob("tiny/*/golden.json")
     assert '"launches": 2' in record.read_text()
     assert '"resume": "holds"' in record.read_text()
     launches = {path.name for path in (project.newest_run / "launches").iterdir()}
-    assert launches == {"reference", "repeat", "resume-1", "resume-2", "resume-3"}
+    assert launches == {"reference", "repeat", "resume-1", "resume-2", "resume-3", "trace"}
 
 
 @pytest.mark.parametrize(
