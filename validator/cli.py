@@ -13,16 +13,21 @@ from typing import TYPE_CHECKING, NoReturn
 from validator import __version__
 from validator.errors import UsageError, ValidatorError
 from validator.github.commands import COMMANDS as GITHUB_COMMANDS
+from validator.options import (
+    launches_of,
+    order_of,
+    pairs,
+    pipeline_of,
+    plugin_of,
+    project_root,
+    side_by_side_of,
+    store_of,
+)
 from validator.service.commands import COMMANDS as SERVICE_COMMANDS
 
 if TYPE_CHECKING:
     from validator.check.launches import Launches
     from validator.check.order import Localise, MeasureOverhead, Order
-    from validator.check.place import Place
-    from validator.check.side_by_side import SideBySide
-    from validator.execute.plugin import Plugin
-    from validator.golden import GoldenStore
-    from validator.pipeline import Pipeline, Requirement
     from validator.trajectory.reader import Trajectory
 
 #: Exit codes beyond those of verdicts and errors: 128 + the signal that ended the run.
@@ -44,9 +49,9 @@ def check(options: argparse.Namespace) -> int:
     from validator.check.run import Check
     from validator.report.terminal import show
 
-    order = _order(options)
-    launches = _launches(order)
-    side_by_side = _side_by_side(order, launches)
+    order = order_of(options)
+    launches = launches_of(order)
+    side_by_side = side_by_side_of(order, launches)
     measure, localise = _overhead_gate(launches, order), _localiser(options, launches, order)
     findings = Check(order, launches, measure=measure, side_by_side=side_by_side, localise=localise).run()
     report = build_report(findings)
@@ -61,8 +66,8 @@ def selftest(options: argparse.Namespace) -> int:
     """Launch with faults: every one that changes bits must be caught and named; exit 1 where one is not."""
     from validator.selftest.command import selftest_and_show, wish_of
 
-    wish, order = wish_of(options), _order(options)
-    code, _ = selftest_and_show(_launches(order), order.goldens, wish, order.out, options.json, options.markdown)
+    wish, order = wish_of(options), order_of(options)
+    code, _ = selftest_and_show(launches_of(order), order.goldens, wish, order.out, options.json, options.markdown)
     _publish(options, [order.out / "selftest.json"])
     return code
 
@@ -83,11 +88,11 @@ def bisect(options: argparse.Namespace) -> int:
     from validator.check.out import default_out
     from validator.diagnose.bisect.command import bisect_and_show
 
-    plugin, pipeline, changes = _plugin(options), _pipeline(options), _pairs("--env", options.env)
+    plugin, pipeline, changes = plugin_of(options), pipeline_of(options), pairs("--env", options.env)
     now = datetime.now().astimezone()
     out = Path(options.out).resolve() if options.out else default_out(Path.cwd(), f"bisect-{pipeline.name}", now)
     megatron = Path(options.megatron) if options.megatron else None
-    order = Order(pipeline, out, _store(options).root, changes, megatron=megatron, plugin=plugin)
+    order = Order(pipeline, out, store_of(options).root, changes, megatron=megatron, plugin=plugin)
     return bisect_and_show(options, order)
 
 
@@ -95,8 +100,8 @@ def overhead(options: argparse.Namespace) -> int:
     """Measure what determinism costs: step time in deterministic mode over the fastest default mode."""
     from validator.overhead.command import measure_and_show, wish_of
 
-    order = _order(options)
-    code = measure_and_show(_launches(order), order.changes, wish_of(options), order.out, options.json, options.html)
+    order = order_of(options)
+    code = measure_and_show(launches_of(order), order.changes, wish_of(options), order.out, options.json, options.html)
     _publish(options, [order.out / "overhead.json"])
     return code
 
@@ -116,7 +121,7 @@ def record(options: argparse.Namespace) -> int:
     if target.exists():
         raise UsageError(f"{target} exists; --out takes a folder that is not there yet.")
     options.out = None
-    trajectory = record_trajectory(_launches(_order(options)), target)
+    trajectory = record_trajectory(launches_of(order_of(options)), target)
     print(f"{target}: {len(trajectory.moments)} moments of {len(trajectory.ranks)} ranks, root {trajectory.root.hex()}")
     return 0
 
@@ -137,12 +142,14 @@ def golden_record(options: argparse.Namespace) -> int:
     from validator.check.baseline import record_golden
     from validator.golden import Approval
 
-    order = _order(options)
+    order = order_of(options, may_be_new=True)
     approval = Approval(
         approver=options.approver, requester=options.requester or options.approver, reason=options.reason, launches=0,
         resume="", recorded=datetime.now(UTC).date(), change=options.change, accept_drift=options.accept_drift,
     )  # fmt: skip
-    golden, resume = record_golden(order.pipeline, _launches(order), _store(options), approval, trace=_trace_of_step_1)
+    golden, resume = record_golden(
+        order.pipeline, launches_of(order), store_of(options, may_be_new=True), approval, trace=_trace_of_step_1
+    )
     print(f"Recorded {golden.folder}, digest {golden.digest}, supersedes {golden.record.supersedes or 'none'}")
     for finding in resume.waived if resume is not None else ():
         print(f"waived: {finding.leaf}, {', '.join(finding.places)}")
@@ -164,7 +171,7 @@ def golden_propose(options: argparse.Namespace) -> int:
     now, names = datetime.now(UTC), options.pipeline
     out = Path(options.out).resolve() if options.out else default_out(Path.cwd(), "proposal", now.astimezone())
     refuse_used(out)
-    commit = Repository.around(_root()).resolve("HEAD")
+    commit = Repository.around(project_root()).resolve("HEAD")
     approval = Approval(
         approver=options.approver or options.requester, requester=options.requester, reason=options.reason,
         launches=0, resume="", recorded=now.date(), change=options.change, accept_drift=options.accept_drift,
@@ -172,9 +179,9 @@ def golden_propose(options: argparse.Namespace) -> int:
     proposals, base = [], ""
     for options.pipeline in dict.fromkeys(names):
         options.out = str(out / "work" / options.pipeline)
-        order = _order(options)
+        order = order_of(options)
         assert order.base is not None
-        base, launches = order.base.revision, _launches(order)
+        base, launches = order.base.revision, launches_of(order)
         key = (order.pipeline.name, launches.hardware_class)
         store = store_for(order.base, out, *key)
         golden, _ = record_golden(order.pipeline, launches, store, approval, trace=_trace_of_step_1)
@@ -186,10 +193,10 @@ def golden_propose(options: argparse.Namespace) -> int:
 
 def golden_show(options: argparse.Namespace) -> int:
     """Print the record of a pipeline's goldens."""
-    records = [each for each in _store(options).list() if each.pipeline == options.pipeline]
+    records = [each for each in store_of(options).list() if each.pipeline == options.pipeline]
     if not records:
         raise UsageError(
-            f"There is no golden of {options.pipeline!r} in {_store(options).root}; see validator golden list."
+            f"There is no golden of {options.pipeline!r} in {store_of(options).root}; see validator golden list."
         )
     for found in records:
         print(found.to_text(), end="")
@@ -198,7 +205,7 @@ def golden_show(options: argparse.Namespace) -> int:
 
 def golden_list(options: argparse.Namespace) -> int:
     """List all goldens."""
-    for found in _store(options).list():
+    for found in store_of(options).list():
         about = f"{found.recorded.isoformat()}  {found.approver}: {found.reason}"
         print(f"{found.pipeline}  {found.hardware_class}  {found.digest[:12]}  {about}")
     return 0
@@ -208,7 +215,7 @@ def golden_verify(options: argparse.Namespace) -> int:
     """Check every golden's files and the chain of what each one supersedes; exit 3 where something is wrong."""
     from validator.golden import verify
 
-    found = verify(_store(options))
+    found = verify(store_of(options))
     for line in (*found.problems, *found.remarks):
         print(line)
     print(f"{len(found.checked)} checked, {len(found.problems)} problems")
@@ -219,7 +226,7 @@ def golden_log(options: argparse.Namespace) -> int:
     """Show the history of a pipeline's goldens, newest first."""
     from validator.golden import log
 
-    store = _store(options)
+    store = store_of(options)
     for pipeline, hardware_class in store.keys():  # noqa: SIM118 - no mapping
         if pipeline != options.pipeline:
             continue
@@ -235,8 +242,8 @@ def pipeline_list(_: argparse.Namespace) -> int:
     """List the pipelines of the project."""
     from validator.pipeline import find_pipelines, load_pipeline
 
-    for file in find_pipelines(_root()):
-        found = load_pipeline(file, _root())
+    for file in find_pipelines(project_root()):
+        found = load_pipeline(file, project_root())
         print(f"{found.name}  {found.description}")
     return 0
 
@@ -245,8 +252,8 @@ def pipeline_validate(options: argparse.Namespace) -> int:
     """Check one pipeline, or all; exit 2 for the first that is not valid."""
     from validator.pipeline import find_pipelines, load_pipeline
 
-    for chosen in [options.pipeline] if options.pipeline else find_pipelines(_root()):
-        found = load_pipeline(chosen, _root())
+    for chosen in [options.pipeline] if options.pipeline else find_pipelines(project_root()):
+        found = load_pipeline(chosen, project_root())
         print(f"{found.file}: valid, computation {found.computation.digest[:12]}")
     return 0
 
@@ -257,7 +264,7 @@ def pipeline_show(options: argparse.Namespace) -> int:
 
     from validator.check import plan
 
-    found = _pipeline(options)
+    found = pipeline_of(options)
     print(json.dumps(found.computation.to_json(), indent=2))
     for launch in (plan.reference(), *plan.resume_chain(found.policy)):
         print(f"{launch.name}: {launch.purpose}")
@@ -339,123 +346,8 @@ def _publish(options: argparse.Namespace, records: Sequence[Path]) -> None:
         return
     from validator.metrics.publish import publish
 
-    for line in publish(records, options.push, options.textfile, _root(), os.environ):
+    for line in publish(records, options.push, options.textfile, project_root(), os.environ):
         print(f"validator: {line}", file=sys.stderr)
-
-
-def _root() -> Path:
-    """The project: the nearest folder around the working directory that has pipelines, else the product's own
-    checkout.
-    """
-    here = Path.cwd()
-    places = (here, *here.parents, Path(__file__).resolve().parent.parent)
-    return next((place for place in places if (place / "pipelines").is_dir()), here)
-
-
-def _pipeline(options: argparse.Namespace) -> Pipeline:
-    from validator.pipeline import load_pipeline
-
-    return load_pipeline(options.pipeline, _root())
-
-
-def _store(options: argparse.Namespace) -> GoldenStore:
-    from validator.golden import GoldenStore
-
-    if options.golden is None:
-        return GoldenStore(_root() / "golden")
-    if not Path(options.golden).is_dir() and options.command is not golden_record:
-        raise UsageError(f"{options.golden} is no folder; --golden takes a golden store.")
-    return GoldenStore(Path(options.golden).resolve())
-
-
-def _order(options: argparse.Namespace) -> Order:
-    from datetime import datetime
-
-    from validator.check.order import Order
-    from validator.check.out import default_out
-
-    revision = getattr(options, "base", None)
-    plugin = _plugin(options)
-    pipeline = _pipeline(options)
-    store = _store(options)
-    changes = _pairs("--env", options.env)
-    out = (
-        Path(options.out).resolve()
-        if options.out
-        else default_out(Path.cwd(), pipeline.name, datetime.now().astimezone())
-    )
-    base = None
-    if revision is not None:
-        from validator.check.base import read_base
-        from validator.check.prepare import refuse_used
-
-        refuse_used(out)
-        pipeline, base = read_base(options.pipeline, _root(), revision, out / "base")
-    return Order(
-        pipeline=pipeline, out=out, goldens=store.root, changes=changes, python=options.python,
-        megatron=Path(options.megatron) if options.megatron else None, keep_going=getattr(options, "keep_going", False),
-        overhead=_requirement(options), launches=_number("--launches", getattr(options, "launches", 1)),
-        parallel=_number("--parallel", getattr(options, "parallel", 1)),
-        switches=_pairs("--switch", options.switch), base=base, place=_place(options), plugin=plugin,
-    )  # fmt: skip
-
-
-def _requirement(options: argparse.Namespace) -> Requirement | None:
-    from validator.pipeline import Requirement
-
-    chosen = getattr(options, "requirement", None)
-    return None if chosen is None else Requirement(chosen)
-
-
-def _plugin(options: argparse.Namespace) -> Plugin | None:
-    from validator.execute.plugin import Plugin
-
-    return None if options.plugin is None else Plugin.read(Path(options.plugin))
-
-
-def _place(options: argparse.Namespace) -> Place:
-    from validator.check.place import Place
-
-    slurm = _pairs("--slurm-option", options.slurm_option) if options.slurm or options.slurm_option else None
-    binds = tuple(Path(folder).absolute() for folder in options.bind)
-    base_python = getattr(options, "base_python", None)
-    return Place(options.image, getattr(options, "base_image", None), binds, slurm, base_python)
-
-
-def _launches(order: Order) -> Launches:
-    from validator.check.place import executors
-    from validator.check.prepare import prepare
-    from validator.report.progress import progress_for
-
-    executor, base = executors(order.place, order.pipeline, order.out)
-    return prepare(order, executor, progress_for(sys.stderr), base)
-
-
-def _side_by_side(order: Order, launches: Launches) -> SideBySide:
-    from validator.check.side_by_side import SideBySide
-    from validator.report.lanes import Lanes
-
-    if order.parallel == 1:
-        return SideBySide(launches)
-    computation = order.pipeline.computation
-    executors = launches.executor.side_by_side(str(computation.device), computation.ranks, order.parallel)
-    return SideBySide(launches, executors, Lanes(sys.stderr))
-
-
-def _number(option: str, given: int) -> int:
-    if given < 1:
-        raise UsageError(f"{option} {given} is not accepted; give a whole number from 1.")
-    return given
-
-
-def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
-    pairs = {}
-    for text in given:
-        name, separator, value = text.partition("=")
-        if not separator or not name.replace("_", "a").isalnum() or name[0].isdigit():
-            raise UsageError(f"{option} {text!r} is no NAME=VALUE; write it like {option} ATEN_CPU_CAPABILITY=avx2.")
-        pairs[name] = value
-    return pairs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
