@@ -27,28 +27,37 @@ def test_a_worked_example() -> None:
     assert noise_floor(spread, 4, 1) == pytest.approx(math.expm1(half), rel=1e-9)
 
 
-@pytest.mark.parametrize("looks", [1, 2, 3, 10, 49])
-def test_all_looks_together_spend_the_error_rate(looks: int) -> None:
-    spent = [1 - level_of_look(look, looks) for look in range(1, looks + 1)]
-    assert sum(spent) == pytest.approx(ERROR_RATE, rel=1e-9)
-    assert min(spent) > 0
-    assert max(spent) == spent[0]
+@pytest.mark.parametrize("looks", [(4, 8), (6, 12), (8, 16), (4, 6), (10, 40), (4, 16)])
+def test_the_interval_of_either_look_misses_the_truth_at_most_once_in_twenty(looks: tuple[int, int]) -> None:
+    values = np.random.default_rng(5).standard_normal((100_000, looks[-1]))
+    missed = np.zeros(len(values), bool)
+    for number, pairs in enumerate(looks, start=1):
+        found = values[:, :pairs]
+        statistic = np.abs(found.mean(axis=1)) / (found.std(axis=1, ddof=1) / math.sqrt(pairs))
+        missed |= statistic > stats.t.ppf((1 + level_of_look(number, 2)) / 2, pairs - 1)
+    assert missed.mean() <= ERROR_RATE + 0.0014  # two standard errors of the simulation
 
 
-def test_a_later_look_is_more_careful_and_says_so() -> None:
+def test_one_of_two_looks_is_more_careful_than_a_single_one_and_says_so() -> None:
     values = [0.08, 0.10, 0.12, 0.10]
-    only, first, last = estimate(values), estimate(values, 1, 3), estimate(values, 3, 3)
-    assert [found.look_level for found in (only, first, last)] == pytest.approx([0.95, 0.97, 0.99])
-    assert last.interval.lower < first.interval.lower < only.interval.lower
-    assert only.interval.upper < first.interval.upper < last.interval.upper
+    only, first, last = estimate(values), estimate(values, 1, 2), estimate(values, 2, 2)
+    assert [found.look_level for found in (only, first, last)] == pytest.approx([0.95, 0.9735, 0.9735])
+    assert first.interval == last.interval
+    assert first.interval.lower < only.interval.lower < only.interval.upper < first.interval.upper
     assert {found.interval.level for found in (only, first, last)} == {0.95}
+
+
+@pytest.mark.parametrize(("look", "looks"), [(1, 3), (3, 2), (0, 1)])
+def test_a_look_that_the_rule_is_not_made_for_is_refused(look: int, looks: int) -> None:
+    with pytest.raises(ValueError, match="at most 2"):
+        estimate([0.1, 0.2], look, looks)
 
 
 @pytest.mark.parametrize("away", [0.0, 0.5, 1.0, 2.0, 6.0])
 def test_on_normal_noise_the_interval_covers_the_truth_wherever_measuring_stops(away: float) -> None:
     """``away`` is the distance of the truth from the budget, in standard deviations of a pair."""
     draw = np.random.default_rng(7)
-    budget, simulations, looks = 0.10, 4000, (4, 6, 8)
+    budget, simulations, looks = 0.10, 4000, (4, 8)
     truth = math.log1p(budget) + away * 0.05
     covered = wrong = 0
     for values in draw.normal(truth, 0.05, (simulations, looks[-1])):
@@ -59,7 +68,7 @@ def test_on_normal_noise_the_interval_covers_the_truth_wherever_measuring_stops(
         covered += found.interval.contains(math.expm1(truth))
         wrong += found.decide(budget) is (Decision.HOLDS if away else Decision.FAILS)
     assert covered / simulations >= 0.945  # 0.95, less one and a half standard errors
-    assert covered / simulations <= 0.985
+    assert covered / simulations <= 0.98
     assert wrong / simulations <= ERROR_RATE / 2 + 0.005
 
 
@@ -73,7 +82,7 @@ def test_on_normal_noise_the_interval_covers_the_truth_wherever_measuring_stops(
     ],
 )
 def test_it_holds_below_fails_above_and_is_open_across(values: list[float], decision: Decision) -> None:
-    assert estimate(values, 1, 3).decide(0.10) is decision
+    assert estimate(values, 1, 2).decide(0.10) is decision
 
 
 def test_the_order_of_the_arms_only_changes_the_sign() -> None:
@@ -89,7 +98,7 @@ def test_too_little_is_no_estimate(values: list[float]) -> None:
         estimate(values)
 
 
-@pytest.mark.parametrize(("look", "looks", "level"), [(1, 1, 0.95), (3, 3, 0.99), (1, 5, 0.97)])
+@pytest.mark.parametrize(("look", "looks", "level"), [(1, 1, 0.95), (1, 2, 0.9735), (2, 2, 0.9735)])
 def test_the_interval_is_that_of_scipys_own_test(look: int, looks: int, level: float) -> None:
     values = [0.31, 0.28, 0.35, 0.30, 0.27, 0.36]
     expected = stats.ttest_1samp(values, 0.0).confidence_interval(level)

@@ -1,14 +1,15 @@
 """From log-ratios of pairs to an interval and a decision. Pure; Student's quantiles are SciPy's.
 
 A pair's value is ``log(step time of the one arm / step time of the other)``; the overhead is ``exp(mean) - 1``.
-Student's t interval over pairs is asked at a few looks that are fixed beforehand, and measuring stops at the first one
+Student's t interval over pairs is asked at two looks that are fixed beforehand, and measuring stops at the first one
 whose interval lies on one side of the budget. Stopping there chooses among intervals: the plain 95 % interval would
-miss the truth too often (in 8 % of measurements where the truth is near the budget). So each look spends a share of
-``ERROR_RATE`` (alpha spending, Lan and DeMets, Biometrika 70, 1983, 659-663): the first look ``FIRST_SHARE`` of it,
-the later ones equal parts of the rest. By the union bound, for normal log-ratios, the chance that the interval of
-*any* look misses the true overhead is at most ``ERROR_RATE``, however the looks depend on each other. The one interval
-that is reported is the one that decided: it covers the truth with at least 95 % probability whenever measuring stopped,
-and a wrong decision in either direction has at most the probability ``ERROR_RATE``.
+miss the truth too often (in 8 % of measurements where the truth is near the budget). So both looks take the same higher
+level (Pocock, Biometrika 64, 1977, 191-199), at which the chance that the interval of *either* look misses the true
+overhead is ``ERROR_RATE``. Pocock's constant, 2.94 % a look, is for a known variance; with Student's intervals over few
+pairs, and looks of which the second has up to four times the pairs of the first, ``LOOK_ERROR`` is 2.65 %: the two
+miss with 4.8 % for looks after 4 and 8 normal log-ratios, and with 5.0 % after 10 and 40 (300,000 simulations). The one interval that is reported is the one that decided: it
+covers the truth with 95 to 97.35 % probability, and a wrong decision in either direction has at most the probability
+``ERROR_RATE``.
 """
 
 from __future__ import annotations
@@ -23,8 +24,11 @@ from functools import cache
 #: Chance of a wrong decision that the sequential rule admits over all looks and both directions.
 ERROR_RATE = 0.05
 
-#: What the first of several looks spends of it: most measurements are decided there.
-FIRST_SHARE = 0.6
+#: Chance that the interval of one of two looks misses the truth.
+LOOK_ERROR = 0.0265
+
+#: The most looks that the rule is made for.
+MOST_LOOKS = 2
 
 #: The least pairs from which an interval is made.
 LEAST_PAIRS = 2
@@ -72,11 +76,13 @@ class Estimate:
 
 
 def level_of_look(look: int, looks: int) -> float:
-    """The level of Student's interval at the ``look``-th (from 1) of ``looks`` planned ones."""
-    if looks == 1:
-        return 1 - ERROR_RATE
-    share = FIRST_SHARE if look == 1 else (1 - FIRST_SHARE) / (looks - 1)
-    return 1 - ERROR_RATE * share
+    """The level of Student's interval at the ``look``-th (from 1) of ``looks`` planned ones.
+
+    Raises ``ValueError`` for more than ``MOST_LOOKS``.
+    """
+    if not 1 <= look <= looks <= MOST_LOOKS:
+        raise ValueError(f"look {look} of {looks}; the rule is made for at most {MOST_LOOKS}")
+    return 1 - (ERROR_RATE if looks == 1 else LOOK_ERROR)
 
 
 def estimate(log_ratios: Sequence[float], look: int = 1, looks: int = 1) -> Estimate:

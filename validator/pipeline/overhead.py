@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 from validator.pipeline.arguments import check, split
 from validator.pipeline.document import Item, shown
 
-#: Pairs are looked at two by two, so that each look has as many pairs in the order A B as in the order B A.
+#: Numbers of pairs are multiples of this, so that a look has as many pairs in the order A B as in the order B A.
 PAIRS_A_LOOK = 2
+
+#: The second look has at most so many times the pairs of the first: the rule's error rate is known that far.
+MOST_TIMES = 4
 
 _FRACTION = re.compile(r"(\d+(?:\.\d+)?)\s*(%?)")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -51,8 +54,8 @@ class OverheadPolicy:
 
     @property
     def looks(self) -> tuple[int, ...]:
-        """Numbers of pairs after which a decision may be taken, ascending."""
-        return tuple(range(self.least_pairs, self.most_pairs + 1, PAIRS_A_LOOK))
+        """Numbers of pairs after which a decision may be taken, ascending: the least and the most."""
+        return tuple(sorted({self.least_pairs, self.most_pairs}))
 
 
 def read_overhead(item: Item) -> OverheadPolicy:
@@ -63,9 +66,10 @@ def read_overhead(item: Item) -> OverheadPolicy:
     if "pairs" in values:
         pairs = values["pairs"].mapping(["min", "max"])
         least, most = pairs["min"].integer(4, 100), pairs["max"].integer(4, 100)
-        if least % PAIRS_A_LOOK or most % PAIRS_A_LOOK or most < least:
+        if least % PAIRS_A_LOOK or most % PAIRS_A_LOOK or not least <= most <= MOST_TIMES * least:
             found = f"is min {least}, max {most}"
-            values["pairs"].place.refuse(f"{found}; accepted are even numbers from 4 to 100, max not below min")
+            accepted = f"even numbers from 4 to 100, max from min to {MOST_TIMES} times min"
+            values["pairs"].place.refuse(f"{found}; accepted are {accepted}")
     warmup, timed = usual.warmup, usual.timed
     if "steps" in values:
         steps = values["steps"].mapping(["warmup", "timed"])
