@@ -3,13 +3,13 @@
 A pair's value is ``log(step time of the one arm / step time of the other)``; the overhead is ``exp(mean) - 1``.
 Student's t interval over pairs is asked at two looks that are fixed beforehand, and measuring stops at the first one
 whose interval lies on one side of the budget. Stopping there chooses among intervals: the plain 95 % interval would
-miss the truth too often (in 8 % of measurements where the truth is near the budget). So both looks take the same higher
-level (Pocock, Biometrika 64, 1977, 191-199), at which the chance that the interval of *either* look misses the true
-overhead is ``ERROR_RATE``. Pocock's constant, 2.94 % a look, is for a known variance; with Student's intervals over few
-pairs, and looks of which the second has up to four times the pairs of the first, ``LOOK_ERROR`` is 2.65 %: the two
-miss with 4.8 % for looks after 4 and 8 normal log-ratios, and with 5.0 % after 10 and 40 (300,000 simulations). The one interval that is reported is the one that decided: it
-covers the truth with 95 to 97.35 % probability, and a wrong decision in either direction has at most the probability
-``ERROR_RATE``.
+miss the truth too often (in 8 % of measurements where the truth is near the budget). So both looks take the same
+higher level (Pocock, Biometrika 64, 1977, 191-199), at which the chance that the interval of *either* look misses the
+true overhead is ``ERROR_RATE``. Pocock's constant, 2.94 % a look, is for a known variance; with Student's intervals
+over few pairs, and looks of which the second has up to four times the pairs of the first, ``LOOK_ERROR`` is 2.65 %:
+the two miss with 4.8 % for looks after 4 and 8 normal log-ratios, and with 5.0 % after 10 and 40 (300,000
+simulations). The one interval that is reported is the one that decided: it covers the truth with 95 to 97.35 %
+probability, and a wrong decision in either direction has at most the probability ``ERROR_RATE``.
 """
 
 from __future__ import annotations
