@@ -14,7 +14,7 @@ CHECK_ARGUMENTS ?=
 help:
 	@echo 'make check         validate this machine: train $(PIPELINE) and compare every step with its golden'
 	@echo 'make test          lint, types, import rules and the tests that need neither root nor a GPU'
-	@echo 'make test-system   the tests that need root or servers of their own'
+	@echo 'make test-system   the tests that need root, servers of their own, or minutes of the whole machine'
 	@echo 'make test-nightly  the tests that are too long for every change'
 	@echo 'make test-gpu      the tests that need a CUDA device'
 	@echo 'make benchmark     measure what benchmarks/ measures'

@@ -13,7 +13,7 @@ from tests.end_to_end.command import NO_RESUME, ROOT, check, copy_of
 from validator.golden import GoldenStore
 from validator.trajectory.groups import Moment
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.system]
 
 ROUTER = "megatron/core/transformer/moe/router.py"
 

@@ -30,6 +30,7 @@ def test_sums_in_an_order_taken_from_the_clock_are_nondeterministic(tmp_path: Pa
 
 
 @pytest.mark.slow
+@pytest.mark.system
 def test_without_a_golden_there_is_no_baseline_and_the_other_gates_ran(tmp_path: Path) -> None:
     (tmp_path / "golden").mkdir()
     ran = check(tmp_path, "nemotron-cpu", "--golden", str(tmp_path / "golden"))

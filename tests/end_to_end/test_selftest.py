@@ -11,6 +11,7 @@ from tests.end_to_end.command import ROOT, validator
 
 
 @pytest.mark.slow
+@pytest.mark.system
 def test_faults_in_real_launches_are_caught_named_and_localised(tmp_path: Path) -> None:
     names = ("one-ulp-of-a-moment", "product-in-halves", "expert-bias-lost")
     file = tmp_path / "selftest.json"

@@ -25,9 +25,9 @@ def test_another_cpu_capability_is_changed_and_names_place_and_variable(tmp_path
     # Other kernels draw the initial weights: it differs before the first step, and in every gradient from then on.
     divergence = ran.report["divergence"]
     place = (divergence["moment"], divergence["rank"], divergence["group"], divergence["leaf"])
-    assert place == ("setup:0", 0, "parameters", "output_layer.weight")
+    assert place == ("setup:0", 0, "main_parameters", "output_layer.weight")
     assert divergence["expected"] != divergence["observed"]
-    assert "  where     at setup, rank 0, parameters, output_layer.weight\n" in ran.out
+    assert "  where     at setup, rank 0, main_parameters, output_layer.weight\n" in ran.out
     gradients = next(row for row in ran.gate("golden")["spread"] if (row["moment"], row["group"]) == AT_STEP_1)
     assert gradients["differing"] == gradients["leaves"]
 

@@ -38,6 +38,7 @@ def bounds(log_ratios: list[float]) -> tuple[float, float]:
 
 
 @pytest.mark.slow
+@pytest.mark.system
 @pytest.mark.timeout(300)
 def test_a_first_look_on_real_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code, record = measured(tmp_path, monkeypatch, "overhead: {steps: {warmup: 1, timed: 3}}", "--quick")
