@@ -40,7 +40,7 @@ def _values(title: str, values: Sequence[TracedValue]) -> Html:
         return NOTHING
     differing = [value for value in values if value.expected != value.observed]
     equal = [value for value in values if value.expected == value.observed]
-    header = [text(word) for word in ("value", "expected", "observed", "")]
+    header = [text(word) for word in ("value", "expected", "observed", "bits")]
     parts = [table(header, map(_row, differing), f"{title}: what differs")] if differing else []
     if equal:
         same = table(header, map(_row, equal), f"{title}: what is the same on both sides")
@@ -49,7 +49,7 @@ def _values(title: str, values: Sequence[TracedValue]) -> Html:
 
 
 def _row(value: TracedValue) -> list[Html]:
-    sign = "=" if value.expected == value.observed else "≠"
+    sign = "equal" if value.expected == value.observed else "different"
     return [text(value.name), code(value.expected or "none"), code(value.observed or "none"), text(sign)]
 
 
