@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, final
 
 import torch
 
-from validator.errors import LaunchError
 from validator.faults.model import STEP
 from validator.workload import megatron_internals
 from validator.workload.megatron_internals import Hooks, OwnedShard
@@ -112,12 +111,6 @@ class Scene:
         for name, shard in self.state.shards():
             if fnmatchcase(name, pattern):
                 yield name, shard
-
-    def first_shard(self, pattern: str = "*") -> tuple[str, OwnedShard]:
-        """The first of them; the launch fails with a sentence where there is none."""
-        for found in self.shards(pattern):
-            return found
-        raise LaunchError(f"rank {self.rank} owns no parameter that matches {pattern!r}.")
 
     def touched(self, **what: Any) -> None:
         """Say what was changed, for those who judge whether it was found."""

@@ -6,9 +6,8 @@ compared with them. Each fault has launches of its own.
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -20,7 +19,6 @@ from validator.check.verdict import RESUME
 from validator.check.waivers import WaiverBook
 from validator.compare import compare, resume_pairs
 from validator.errors import LaunchError, TrajectoryError
-from validator.execute.untrusted import remove_tree
 from validator.faults import Fault, Scenario
 from validator.faults.model import STEP
 from validator.golden import Golden
@@ -263,12 +261,6 @@ class SelfTest:
             surroundings = replace(surroundings, variables={**surroundings.variables, **fault.variables})
         own = replace(own, switches=switches, stamps=stamps, surroundings=surroundings, rows=self.launches.rows)
         return own.run(plan)
-
-    def discard(self, names: Sequence[str]) -> None:
-        """Remove the folders of launches that nothing is to be looked up in."""
-        for name in names:
-            with contextlib.suppress(OSError):
-                remove_tree(self.launches.folder(name))
 
     @cached_property
     def _book(self) -> WaiverBook:
