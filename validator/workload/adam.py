@@ -7,7 +7,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
 import torch
+from torch import Tensor
+
+
+def square_root_(tensor: Tensor) -> Tensor:
+    """The square root of a float32 tensor in its place, correctly rounded as IEEE 754 has it; returns the tensor.
+
+    PyTorch takes Intel's vector library for it on a CPU. That one is right in all but the last bit, and in the last bit
+    is not the same on Intel's and AMD's processors, whatever ``MKL_CBWR`` says.
+    """
+    numpy.sqrt(tensor.numpy(), out=tensor.numpy())
+    return tensor
 
 
 class Adam(torch.optim.Optimizer):
@@ -45,5 +57,5 @@ class Adam(torch.optim.Optimizer):
                 parameter.mul_(1 - group["lr"] * group["weight_decay"])
                 state["exp_avg"].mul_(first).add_(gradient, alpha=1 - first)
                 state["exp_avg_sq"].mul_(second).addcmul_(gradient, gradient, value=1 - second)
-                denominator = (state["exp_avg_sq"] / correction2).sqrt_().add_(group["eps"])
+                denominator = square_root_(state["exp_avg_sq"] / correction2).add_(group["eps"])
                 parameter.addcdiv_(state["exp_avg"], denominator, value=-group["lr"] / correction1)
