@@ -53,10 +53,9 @@ test-system test-nightly test-gpu: test-%: setup
 	$(BIN)/python -m pytest -m '$*' --durations=10
 
 benchmark: setup
-	@for file in benchmarks/*.py; do \
-	    [ "$$(basename "$$file")" = __init__.py ] && continue; \
-	    echo "== $$file"; $(BIN)/python "$$file"; \
-	done
+	@missed=; for file in benchmarks/*.py; do \
+	    echo "== $$file"; $(BIN)/python "$$file" || missed="$$missed $$file"; \
+	done; [ -z "$$missed" ] || { echo "A target was missed, or a benchmark failed:$$missed"; exit 1; }
 
 clean:
 	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist

@@ -26,6 +26,7 @@ _KEY = "pipeline,hardware_class"
 _NAMED = "{{pipeline}} on {{hardware_class}}"
 
 RATIO, SECONDS, BYTES, DAYS, STEP = "percentunit", "s", "bytes", "d", "none"
+HERTZ, CELSIUS, WATTS = "hertz", "celsius", "watt"
 
 
 def latest(metric: str, *labels: str, chosen: str = "") -> str:
@@ -160,6 +161,49 @@ def overhead() -> dashboard.Dashboard:
     )
 
 
+def gpus() -> dashboard.Dashboard:
+    """On what the overhead was measured: a slower step may be a hotter GPU."""
+    arm = "{{arm}}: " + _NAMED
+    return board(
+        "validator-gpus",
+        "Validator: GPUs under the measurement",
+        "State of rank 0's GPU at the end of the launches that an overhead was measured on. Empty for CPU pipelines.",
+        curves(
+            "Clock",
+            "Of the streaming multiprocessors, median of an arm's launches, and the highest that the GPU may run at.",
+            HERTZ,
+            Curve(latest("validator_gpu_sm_clock_hertz", "arm"), arm),
+            Curve(latest("validator_gpu_sm_clock_max_hertz"), "limit: " + _NAMED),
+        ),
+        curves(
+            "Power",
+            "Median of an arm's launches, and what the GPU may take.",
+            WATTS,
+            Curve(latest("validator_gpu_power_watts", "arm"), arm),
+            Curve(latest("validator_gpu_power_limit_watts"), "limit: " + _NAMED),
+        ),
+        curves(
+            "Temperature",
+            "Highest of an arm's launches.",
+            CELSIUS,
+            Curve(latest("validator_gpu_temperature_celsius", "arm"), arm),
+        ),
+        curves(
+            "Timed launches that were held back",
+            "By what kept the clocks below their maximum. Such a measurement says less about the software.",
+            STEP,
+            Curve(latest("validator_gpu_held_back_launches", "reason"), "{{reason}}: " + _NAMED),
+        ),
+        curves(
+            "Memory errors",
+            "ECC, since the driver was loaded. Errors that are counted during a launch end its check in an error.",
+            STEP,
+            Curve(latest("validator_gpu_memory_errors", "kind"), "{{kind}}: " + _NAMED),
+            width=24,
+        ),
+    )
+
+
 def checks() -> dashboard.Dashboard:
     """What checks found."""
     return board(
@@ -203,9 +247,9 @@ def checks() -> dashboard.Dashboard:
         ),
         figure(
             "Gates that could not be answered",
-            "By what kept them from it.",
+            "Of the last check; what kept them from it is in validator_check_errors, by kind.",
             STEP,
-            Curve(f"{latest('validator_check_errors', 'kind')} > 0 or vector(0)", "{{kind}} {{pipeline}}"),
+            Curve(f"sum by ({_KEY}) ({latest('validator_check_errors', 'kind')})"),
         ),
         curves("Duration of a check", "Wall clock.", SECONDS, Curve(latest("validator_check_duration_seconds"))),
         curves(
@@ -275,7 +319,7 @@ def goldens() -> dashboard.Dashboard:
 
 def documents() -> dict[str, str]:
     """File name -> content of every dashboard."""
-    made = (overhead(), checks(), goldens())
+    made = (overhead(), gpus(), checks(), goldens())
     built = [json.loads(JSONEncoder(sort_keys=True, indent=2).encode(each.build())) for each in made]
     for each in built:
         for number, panel in enumerate(each["panels"], start=1):

@@ -13,7 +13,7 @@ from tests.environment.nvml_double import Board, Nvml
 from tests.environment.samples import CLAIMS, COMPUTATION, H200, HOST
 from validator.environment import difference, from_claims, hardware_class
 from validator.environment.facts import Kind
-from validator.environment.nvml import GpuDevice, memory_errors_between, read_devices
+from validator.environment.nvml import THROTTLING, GpuDevice, memory_errors_between, read_devices
 from validator.errors import LaunchError
 from validator.execute.nvml_watch import no_memory_errors
 from validator.pipeline import Device
@@ -147,7 +147,7 @@ def test_a_check_whose_gpu_counts_errors_is_an_error_with_that_reason(
     from contextlib import contextmanager
 
     @contextmanager
-    def faulty(device: str) -> object:
+    def faulty(device: str, **_: object) -> object:
         looks = devices(Board()), devices(Board(corrected=4))
         with no_memory_errors("cuda", reader(*looks)):
             yield
@@ -165,6 +165,11 @@ def test_the_doubles_names_are_those_of_the_real_binding() -> None:
             assert list(inspect.signature(getattr(pynvml, name)).parameters)[: len(asked)] == asked, name
         elif name.startswith(("NVML_", "nvmlClocks")):
             assert getattr(pynvml, name) == value, name
+
+
+def test_the_reasons_are_the_bits_of_the_real_binding() -> None:
+    names = "SwPowerCap", "HwSlowdown", "SwThermalSlowdown", "HwThermalSlowdown", "HwPowerBrakeSlowdown"
+    assert [getattr(pynvml, f"nvmlClocksThrottleReason{name}") for name in names] == list(THROTTLING)
 
 
 def test_the_real_binding_without_a_driver_knows_nothing() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +16,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.overhead.test_record import record
 from tests.report.samples import changed, passing
 from validator.metrics.collector import SampleCollector, registry_of
-from validator.metrics.families import LAST_SUCCESS
 from validator.metrics.publish import may_not_push, publish
 from validator.metrics.samples import report_samples
 from validator.overhead.record import render
@@ -114,7 +115,37 @@ def test_a_textfile_keeps_other_pipelines_and_the_last_success(tmp_path: Path) -
     found = read(tmp_path / "validator.prom")
     assert found["validator_check_duration_seconds", "one"] == 2.0
     assert found["validator_check_duration_seconds", "two"] == 3.0
-    assert found[LAST_SUCCESS, "one"] == 20786 * 86400 + 12 * 3600 + 1
+    assert found["validator_check_last_success_timestamp_seconds", "one"] == 20786 * 86400 + 12 * 3600 + 1
+
+
+def test_a_textfile_keeps_what_only_another_run_measured(tmp_path: Path) -> None:
+    """A check without an overhead, after a measurement of it, takes nothing away."""
+    target = str(tmp_path / "validator.prom")
+    measured = {**record(), "pipeline": "one", "hardware_class": "h"}
+    (tmp_path / "overhead.json").write_text(render(measured))
+    report = replace(passing(), pipeline="one", hardware_class="h", seconds=2.0)
+    for file in (tmp_path / "overhead.json", written(tmp_path, report)):
+        assert publish([file], None, target, tmp_path, {}) == []
+    found = read(tmp_path / "validator.prom")
+    assert found["validator_overhead_ratio", "one"] == measured["overhead"]["estimate"]
+    assert found["validator_check_duration_seconds", "one"] == 2.0
+
+
+def test_a_port_that_speaks_something_else_is_a_sentence(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def speak() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+
+        thread = threading.Thread(target=speak)
+        thread.start()
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        (line,) = publish([written(tmp_path, passing())], address, None, tmp_path, {})
+        thread.join()
+    assert "were not pushed" in line
+    assert "the verdict stands" in line
 
 
 def test_a_textfile_that_was_no_metrics_is_named_and_written_anew(tmp_path: Path) -> None:
@@ -133,7 +164,10 @@ def test_of_two_files_about_one_pipeline_the_newer_counts(tmp_path: Path) -> Non
     assert read(tmp_path / "out.prom")["validator_check_duration_seconds", "one"] == 2.0
 
 
-@pytest.mark.parametrize("gateway", ["127.0.0.1:1", "http://127.0.0.1:1", "ftp://host", "http://", "http://[::1"])
+@pytest.mark.parametrize(
+    "gateway",
+    ["127.0.0.1:1", "http://127.0.0.1:1", "ftp://host", "http://", "http://[::1", "http://127.0.0.1:1/a b"],
+)
 def test_a_gateway_that_cannot_be_pushed_to_is_a_sentence(tmp_path: Path, gateway: str) -> None:
     lines = publish([written(tmp_path, passing())], gateway, None, tmp_path, {})
     assert len(lines) == 1

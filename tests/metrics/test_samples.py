@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from tests.overhead.test_record import record
 from tests.report.samples import SAMPLES, changed, error, passing
@@ -19,9 +20,11 @@ from validator.metrics.samples import (
     report_samples,
     waiver_samples,
 )
+from validator.overhead.gate import disturbances
 from validator.overhead.measurement import Mode
+from validator.overhead.record import record_schema
 from validator.pipeline import load_pipeline
-from validator.report.model import Outcome, Report, Verdict
+from validator.report.model import LaunchRow, Outcome, Report, Verdict
 
 
 def values(report: Report) -> dict[tuple[str, ...], float]:
@@ -80,6 +83,15 @@ def test_errors_have_kinds(sentence: str, kind: str) -> None:
     }
 
 
+def test_launches_are_told_by_what_they_were_for() -> None:
+    names = "reference repeat-2 resume-1 base-1 trace-golden-observed deterministic-1 profile-default".split()
+    rows = tuple(LaunchRow(name, "for a test", "1..3", "completed", float(at), "") for at, name in enumerate(names, 1))
+    found = values(replace(passing(), launches=rows))
+    assert {key[1]: value for key, value in found.items() if key[0] == "validator_launch_duration_seconds"} == {
+        "reference": 1.0, "repeat": 2.0, "resume": 3.0, "base": 4.0, "trace": 5.0, "overhead": 7.0,
+    }  # fmt: skip
+
+
 def test_a_measurement_gives_its_figures_and_a_first_look_none() -> None:
     made = record()
     found = {sample.name: sample.value for sample in overhead_samples(made)}
@@ -88,6 +100,37 @@ def test_a_measurement_gives_its_figures_and_a_first_look_none() -> None:
     assert found["validator_overhead_pairs"] == 4
     assert list(overhead_samples(record(Mode.QUICK))) == []
     assert list(overhead_samples(record(Mode.NOISE, 1.0))) == []
+
+
+def test_a_measurement_on_a_gpu_tells_its_state_by_arm() -> None:
+    made = record()
+    for arm, hot in zip(made["arms"], (3, 0), strict=True):
+        for index, launch in enumerate(arm["launches"]):
+            launch["gpu"] = {
+                "sm_clock_mhz": 1700.0 + index + 10 * hot, "sm_clock_max_mhz": 1980.0,
+                "temperature_celsius": 60.0 + index, "power_watts": 500.0, "power_limit_watts": 700.0,
+                "uncorrected_memory_errors": 0.0,
+                "throttle_reasons": "0x0000000000000004" if index < hot else "0x0000000000000001",
+            }  # fmt: skip
+    Draft202012Validator(record_schema()).validate(made)
+    found = {(s.name, s.labels.get("arm", s.labels.get("reason"))): s.value for s in overhead_samples(made)}
+    assert len(made["arms"][0]["launches"]) == 4
+    assert found["validator_gpu_sm_clock_hertz", "deterministic"] == 1731.5e6  # of 1730, 1731, 1732, 1733 MHz
+    assert found["validator_gpu_sm_clock_hertz", "default"] == 1701.5e6
+    assert found["validator_gpu_sm_clock_max_hertz", None] == 1980e6
+    assert found["validator_gpu_temperature_celsius", "default"] == 63.0
+    assert found["validator_gpu_power_watts", "default"] == 500.0
+    assert found["validator_gpu_power_limit_watts", None] == 700.0
+    assert found["validator_gpu_held_back_launches", "power limit"] == 3.0
+    assert found["validator_gpu_held_back_launches", "temperature"] == 0.0
+    errors = {s.labels["kind"]: s.value for s in overhead_samples(made) if s.name == "validator_gpu_memory_errors"}
+    assert errors == {"uncorrected": 0.0}  # corrected ones were not answered
+    (told,) = disturbances(made)
+    assert told == "the GPU's clocks were held back at the end of 3 of 8 timed launches: power limit"
+
+
+def test_a_measurement_on_a_cpu_tells_of_no_gpu() -> None:
+    assert not [sample for sample in overhead_samples(record()) if sample.name.startswith("validator_gpu_")]
 
 
 def test_labels_are_those_of_the_family_and_no_others() -> None:

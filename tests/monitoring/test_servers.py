@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -15,13 +16,21 @@ import pytest
 
 from tests.monitoring.boards import ROOT, RULE_TESTS, RULES, expressions, rules
 from tests.monitoring.servers import Monitoring, free_port, monitoring, wait_for
-from tests.project import Project
+from tests.project import Project, Ran
 from tests.selftest.test_outcome import MODULE
+from validator.metrics.families import Sample
+from validator.metrics.samples import report_samples
+from validator.report.reading import read_report
 from validator.selftest.outcome import SelfTestResult
 
 pytestmark = pytest.mark.system
 
-SLOW = {"step_seconds": {"deterministic": 0.13, "default": 0.10}, "jitter": 0.01}
+GPU = {
+    "sm_clock_mhz": 1755.0, "sm_clock_max_mhz": 1980.0, "temperature_celsius": 71.0, "power_watts": 512.5,
+    "power_limit_watts": 700.0, "corrected_memory_errors": 0.0, "uncorrected_memory_errors": 0.0,
+    "throttle_reasons": "0x0000000000000004",
+}  # fmt: skip
+SLOW = {"step_seconds": {"deterministic": 0.13, "default": 0.10}, "jitter": 0.01, "gpu": GPU}
 WAIVERS = """\
   waivers:
     - gate: resume
@@ -73,6 +82,9 @@ def test_a_check_is_seen_in_every_panel_and_its_alert_fires(tiny: Project, serve
     for arm in record["arms"]:
         seconds = servers.value(f'validator_step_time_seconds{{{key},arm="{arm["name"]}"}}')
         assert seconds == pytest.approx(arm["step_seconds"]["median"])
+    assert servers.value(f'validator_gpu_temperature_celsius{{{key},arm="default"}}') == 71.0
+    timed = sum(len(arm["launches"]) for arm in record["arms"])
+    assert servers.value(f'validator_gpu_held_back_launches{{{key},reason="power limit"}}') == timed
     for gate in report["gates"]:
         (series,) = servers.query(f'validator_gate_outcome{{{key},gate="{gate["name"]}"}} == 1')
         assert series["metric"]["outcome"] == gate["outcome"]
@@ -83,15 +95,36 @@ def test_a_check_is_seen_in_every_panel_and_its_alert_fires(tiny: Project, serve
     assert success == pytest.approx(
         datetime.fromisoformat(passed.report["started"]).timestamp() + passed.report["seconds"]
     )
+    said = {(sample.name, frozenset(sample.labels.items())): sample.value for sample in told(tiny, ran)}
     for place, expression in expressions():
         found = servers.query(expression)
         assert found, f"{place}: {expression} finds nothing"
         assert all(series["metric"].get("pipeline", "tiny") == "tiny" for series in found), place
-    for rule in rules():
-        servers.query(rule["expr"])
-    alert = wait_for("the alert", lambda: [each for each in servers.alerts() if each["status"]["state"] == "active"])[0]
-    assert alert["labels"]["alertname"] == "ValidatorOverheadOverBudget"
-    assert alert["labels"]["pipeline"] == "tiny"
+        plain = PLAIN.fullmatch(expression)
+        for series in found if plain else ():
+            value = said.get((plain["metric"], frozenset(series["metric"].items())))  # type: ignore[index]
+            if value is not None:  # of the golden, the waivers and the self-test, the lines above say
+                assert float(series["value"][1]) == pytest.approx(value, rel=1e-9, nan_ok=True), place
+    firing = {rule["alert"] for rule in rules() if servers.query(rule["expr"])}
+    assert firing == {"ValidatorOverheadOverBudget", "ValidatorGpuHeldBack"}
+    expected_alerts = {"ValidatorOverheadOverBudget", "ValidatorGpuHeldBack"}
+
+    def active() -> set[str]:
+        labels = [each["labels"] for each in servers.alerts() if each["status"]["state"] == "active"]
+        return {each["alertname"] for each in labels if each["pipeline"] == "tiny"}
+
+    wait_for("the alerts", lambda: active() == expected_alerts)
+
+
+#: A query that is one metric and nothing else, as most of the dashboards' are.
+PLAIN = re.compile(r"max by \([\w,]*\) \((?P<metric>validator_\w+)\{[^}]*\}\)")
+
+
+def told(tiny: Project, ran: Ran) -> list[Sample]:
+    """What the report of a check says, metric by metric."""
+    file = tiny.folder / "told.json"
+    file.write_text(json.dumps(ran.report))
+    return list(report_samples(read_report(file)))
 
 
 def push_selftest(tiny: Project, servers: Monitoring, report: dict[str, Any]) -> None:

@@ -22,7 +22,8 @@ def measured(factor: float) -> tuple[dict[str, Any], OverheadPolicy]:
     """A record whose deterministic arm is slower by that factor, and a policy that it may be decided by."""
     found = record(factor=factor)
     pairs = len(found["pairs"])
-    return found, OverheadPolicy(budget=0.10, least_pairs=pairs, most_pairs=pairs)
+    timed = len(found["arms"][0]["launches"][0]["steps"])
+    return found, OverheadPolicy(budget=0.10, least_pairs=pairs, most_pairs=pairs, timed=timed)
 
 
 @pytest.mark.parametrize(("factor", "says"), [(1.01, "holds"), (1.3, "fails")])
@@ -64,15 +65,26 @@ def no_time_at_all(found: dict[str, Any]) -> None:
     found["arms"][0]["launches"][0]["steps"] = [0.0, 0.0, 0.0]
 
 
+def endless_time(found: dict[str, Any]) -> None:
+    found["arms"][1]["launches"][0]["steps"][0] = float("inf")
+
+
+def one_step_less(found: dict[str, Any]) -> None:
+    del found["arms"][0]["launches"][0]["steps"][-1]
+
+
 def words_for_times(found: dict[str, Any]) -> None:
     found["arms"][1]["launches"][0]["steps"] = ["fast"]
 
 
 @pytest.mark.parametrize(
     "forge",
-    [without_arms, one_launch_less, stopped_early, no_time_at_all, words_for_times, None],
+    [
+        without_arms, one_launch_less, stopped_early, no_time_at_all, endless_time, one_step_less, words_for_times,
+        None,
+    ],
     ids=lambda forge: "none" if forge is None else forge.__name__,
-)
+)  # fmt: skip
 def test_a_measurement_that_is_none_bears_nothing_out(forge: Callable[[dict[str, Any]], None] | None) -> None:
     found, policy = measured(1.01)
     if forge is not None:

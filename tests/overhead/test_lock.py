@@ -66,6 +66,21 @@ def test_a_link_in_its_place_is_refused_in_one_sentence(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
+def test_all_gpus_and_some_of_them_lock_each_other_out_and_different_ones_do_not(tmp_path: Path) -> None:
+    with device_lock(["cuda-0"], directory=tmp_path):
+        with device_lock(["cuda-1"], directory=tmp_path, wait_seconds=0.3):
+            pass
+        with pytest.raises(LaunchError, match="timed launches on cuda-all"):  # noqa: SIM117
+            with device_lock(["cuda-all"], directory=tmp_path, wait_seconds=0.3):
+                pytest.fail("two hold GPU 0")
+    with device_lock(["cuda-all"], directory=tmp_path):
+        with pytest.raises(LaunchError, match="timed launches on cuda-all"):  # noqa: SIM117
+            with device_lock(["cuda-0"], directory=tmp_path, wait_seconds=0.3):
+                pytest.fail("two hold GPU 0")
+        with device_lock(["cpu"], directory=tmp_path, wait_seconds=0.3):
+            pass
+
+
 def test_which_devices_are_locked() -> None:
     assert device_names(Device.CPU) == ("cpu",)
     assert device_names(Device.CUDA, {}) == ("cuda-all",)

@@ -48,6 +48,10 @@ def changed(**changes: Any) -> str:
     return json.dumps({**record(), **changes})
 
 
+def without(key: str) -> str:
+    return json.dumps({name: value for name, value in record().items() if name != key})
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -63,6 +67,11 @@ def changed(**changes: Any) -> str:
         (changed(budget=float("nan")), "is broken"),
         (changed(pipeline=None), "is broken"),
         (changed(arms=[{"name": "x"}] * 2), "is broken"),
+        (changed(started="yesterday"), "started is 'yesterday', and no ISO time"),
+        (changed(breakdown={"phases": []}), "is broken: at breakdown, "),
+        (without("breakdown"), "'breakdown' is a required property"),
+        (without("stamps"), "'stamps' is a required property"),
+        ("[" * 100_000, "broken or half-written"),
     ],
 )
 def test_anything_else_is_named_in_one_sentence(tmp_path: Path, content: str, words: str) -> None:
@@ -89,3 +98,12 @@ def test_the_terminal_says_the_answer_first_and_shows_both_arms() -> None:
     assert any("backward" in line for line in lines)
     assert render_terminal(record(factor=1.01)).startswith("WITHIN BUDGET")
     assert render_terminal(record(Mode.NOISE, 1.0)).startswith("NOISE FLOOR")
+
+
+def test_an_operators_name_does_nothing_on_the_terminal() -> None:
+    made = record()
+    made["breakdown"]["operators"][0]["name"] = "\x1b[2J\n::error::injected\ud800" + "x" * 100
+    shown = render_terminal(made)
+    assert all(line.isprintable() and len(line) < 200 for line in shown.splitlines())
+    assert "\\x1b[2J\\x0a::error::injected\\ud800x" in shown
+    assert shown.encode()

@@ -14,15 +14,20 @@ from typing import Any
 #: Distribution and module of NVIDIA's own binding.
 PACKAGE, MODULE = "nvidia-ml-py", "pynvml"
 
-#: Reasons for which clocks are below their maximum, by the name that NVML's constants end in; a GPU that idles or runs
-#: at clocks that somebody set is not held back.
+#: Reasons for which clocks are below their maximum, as bits of NVML's mask (``nvmlClocksThrottleReason…``, which
+#: nvidia-smi prints as well); a GPU that idles or runs at clocks that somebody set is not held back.
 THROTTLING = {
-    "SwPowerCap": "power limit",
-    "HwSlowdown": "hardware slowdown",
-    "SwThermalSlowdown": "temperature",
-    "HwThermalSlowdown": "temperature (hardware)",
-    "HwPowerBrakeSlowdown": "power brake",
+    0x04: "power limit",  # SwPowerCap
+    0x08: "hardware slowdown",  # HwSlowdown
+    0x20: "temperature",  # SwThermalSlowdown
+    0x40: "temperature (hardware)",  # HwThermalSlowdown
+    0x80: "power brake",  # HwPowerBrakeSlowdown
 }
+
+
+def throttling(mask: int) -> tuple[str, ...]:
+    """What holds a GPU's clocks back, by NVML's mask of throttle reasons."""
+    return tuple(words for bit, words in THROTTLING.items() if mask & bit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +144,7 @@ def _device(nvml: Any, index: int) -> GpuDevice:
         sm_clock_mhz=_whole(ask(nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_SM)),
         temperature_celsius=_whole(ask(nvml.nvmlDeviceGetTemperature, nvml.NVML_TEMPERATURE_GPU)),
         power_watts=_watts(ask(nvml.nvmlDeviceGetPowerUsage)),
-        throttling=tuple(
-            words for name, words in THROTTLING.items() if reasons & getattr(nvml, f"nvmlClocksThrottleReason{name}")
-        ),
+        throttling=throttling(reasons),
     )
 
 

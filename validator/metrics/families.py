@@ -51,15 +51,21 @@ _OVERHEAD = (
     Family("validator_peak_memory_bytes", "Most memory that one rank of an arm held.", ("arm",)),
     Family("validator_phase_time_seconds", "Time of a step in a phase, from profiled launches.", ("arm", "phase")),
 )
+_GPU = (
+    Family("validator_gpu_sm_clock_hertz", "Median clock of rank 0's GPU at the end of an arm's launches.", ("arm",)),
+    Family("validator_gpu_sm_clock_max_hertz", "Highest clock that the GPU may run at."),
+    Family("validator_gpu_temperature_celsius", "Highest temperature at the end of an arm's launches.", ("arm",)),
+    Family("validator_gpu_power_watts", "Median power at the end of an arm's launches.", ("arm",)),
+    Family("validator_gpu_power_limit_watts", "Power that the GPU may take."),
+    Family("validator_gpu_held_back_launches", "Timed launches at whose end the clocks were held back.", ("reason",)),
+    Family("validator_gpu_memory_errors", "Memory errors (ECC) since the driver was loaded.", ("kind",)),
+)
 _PROJECT = (
     Family("validator_golden_recorded_timestamp_seconds", "Unix time of the day on which the golden was recorded."),
     Family("validator_waivers", "Waivers of the pipeline's policy, by gate.", ("gate",)),
     Family("validator_waiver_expiry_timestamp_seconds", "Unix time at which a gate's next waiver expires.", ("gate",)),
 )
-FAMILIES = {family.name: family for family in (*_CHECK, *_OVERHEAD, *_PROJECT)}
-
-#: How a metric that must outlive an unsuccessful check is called.
-LAST_SUCCESS = "validator_check_last_success_timestamp_seconds"
+FAMILIES = {family.name: family for family in (*_CHECK, *_OVERHEAD, *_GPU, *_PROJECT)}
 
 
 @dataclass(frozen=True, slots=True)

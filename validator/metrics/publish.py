@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -118,7 +119,7 @@ def _read(file: Path) -> tuple[Source, tuple[str, ...]]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         schema = content.get("schema")
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         schema = None
     if schema == SELFTEST_SCHEMA:
         record = checked_selftest(content, str(file))
@@ -185,7 +186,7 @@ def _push(gateway: str, grouped: Mapping[Key, Sequence[Sample]]) -> Iterator[str
         grouping = {"pipeline": pipeline, "hardware_class": hardware_class}
         try:
             pushadd_to_gateway(gateway, JOB, registry_of(samples), grouping, timeout=_TIMEOUT_SECONDS)
-        except (URLError, OSError, ValueError) as error:
+        except (URLError, OSError, ValueError, HTTPException) as error:
             reason = getattr(error, "reason", None) or error
             yield f"Metrics of {pipeline} on {hardware_class} were not pushed ({shown}: {reason}); the verdict stands."
 

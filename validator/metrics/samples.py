@@ -10,6 +10,7 @@ from typing import Any
 
 from validator.golden.record import GoldenRecord
 from validator.metrics.families import Sample
+from validator.metrics.gpu import gpu_samples
 from validator.pipeline import Pipeline
 from validator.report.model import GateReport, Outcome, Report, Verdict
 
@@ -26,7 +27,7 @@ _KINDS = {
 ERROR_KINDS = (*_KINDS, "other")
 
 #: Kinds of launches, by the beginning of their names.
-_LAUNCHES = {"reference": "reference", "repeat": "repeat", "resume": "resume", "base": "base"}
+_LAUNCHES = {"reference": "reference", "repeat": "repeat", "resume": "resume", "base": "base", "trace": "trace"}
 
 
 def report_samples(report: Report) -> Iterator[Sample]:
@@ -97,6 +98,7 @@ def overhead_samples(record: Mapping[str, Any]) -> Iterator[Sample]:
     for row in record["breakdown"]["phases"] if record["breakdown"] else ():
         for arm, seconds in row["seconds"].items():
             yield Sample("validator_phase_time_seconds", {**key, "arm": arm, "phase": row["name"]}, seconds)
+    yield from gpu_samples(record)
 
 
 def golden_samples(goldens: Iterable[GoldenRecord]) -> Iterator[Sample]:

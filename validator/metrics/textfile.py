@@ -10,24 +10,19 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from validator.check.out import write_whole
 from validator.metrics.collector import registry_of
-from validator.metrics.families import FAMILIES, LAST_SUCCESS, Sample
+from validator.metrics.families import FAMILIES, Sample
 
 
 def write_textfile(file: Path, samples: Iterable[Sample]) -> list[str]:
     """Put ``samples`` into ``file``, whole or not at all; returns a sentence for an old content that was no metrics.
 
-    What the file holds of other pipelines stays, and of these their last success where the new samples have none.
-    Raises ``LaunchError`` where it cannot be written.
+    As a Pushgateway does it: of a pipeline on a hardware class, metrics with a new sample are replaced, and all others
+    stay. Raises ``LaunchError`` where it cannot be written.
     """
     new = list(samples)
     replaced = {(sample.name, sample.key) for sample in new}
-    keys = {sample.key for sample in new}
     old, problems = _read(file)
-    kept = [
-        sample
-        for sample in old
-        if sample.key not in keys or (sample.name == LAST_SUCCESS and (sample.name, sample.key) not in replaced)
-    ]
+    kept = [sample for sample in old if (sample.name, sample.key) not in replaced]
     write_whole(file, generate_latest(registry_of([*kept, *new])).decode("utf-8"))
     return problems
 

@@ -11,7 +11,7 @@ from validator.check.anew import Grounds, judge_anew
 from validator.check.report import sentence_of
 from validator.check.verdict import OVERHEAD, headline
 from validator.overhead.measurement import estimates_of
-from validator.overhead.timings import LaunchTiming
+from validator.overhead.timings import LONGEST, SHORTEST, LaunchTiming, number
 from validator.pipeline.overhead import OverheadPolicy
 from validator.report.model import GateReport, Outcome, Report
 
@@ -38,13 +38,15 @@ def decided(record: Mapping[str, Any], policy: OverheadPolicy) -> str:
     Raises ``ValueError``, ``LookupError``, ``TypeError``, ``AttributeError`` or ``ArithmeticError`` where it is none
     that this rule may decide by.
     """
-    arms = [[_timing(arm, launch) for launch in arm["launches"]] for arm in record["arms"][:2]]
+    arms = [[_timing(arm, launch, policy.timed) for launch in arm["launches"]] for arm in record["arms"][:2]]
     rounds = list(zip(*arms, strict=True))
     return estimates_of(rounds, policy.looks)[0].decide(policy.budget).value
 
 
-def _timing(arm: Mapping[str, Any], launch: Mapping[str, Any]) -> LaunchTiming:
-    steps = tuple(float(step) for step in launch["steps"])
+def _timing(arm: Mapping[str, Any], launch: Mapping[str, Any], timed: int) -> LaunchTiming:
+    steps = tuple(number(step, SHORTEST, LONGEST) for step in launch["steps"])
+    if len(steps) != timed:
+        raise ValueError(f"{len(steps)} of {timed} steps")
     return LaunchTiming(str(arm["name"]), steps, 1, 0, 0.0, 0.0, 0.0, None, {})
 
 

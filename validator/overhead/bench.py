@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Mapping
@@ -88,11 +89,11 @@ class Bench:
         try:
             request.scratch.mkdir(parents=True)
             lock = device_lock(
-                device_names(arm.computation.device),
+                device_names(arm.computation.device, {**os.environ, **surroundings.variables}),
                 directory=self.lock_directory,
                 on_wait=lambda device: progress.step(0, f"waiting for another check's timed launch on {device}"),
             )
-            with lock, no_memory_errors(request.device):
+            with lock, no_memory_errors(request.device, executor=self.launches.executor, folder=request.scratch):
                 outcome = self.launches.executor.launch(
                     request, surroundings, log=log, limit_seconds=self.launches.pipeline.policy.launch_seconds
                 )

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from validator.errors import LaunchError
+from validator.overhead.timings import LONGEST, number
+from validator.report.text import brief
 
 #: Phases of a step, in the order in which reports show them; ``other`` is the step's time in none of them.
 PHASES = ("forward", "backward", "optimizer", "communication", "data", "other")
@@ -28,8 +30,8 @@ def breakdown(profiles: Mapping[str, Ranks], warmup: int, clocked: int) -> dict[
     try:
         phases = {arm: _phases(ranks, warmup, clocked) for arm, ranks in profiles.items()}
         operators = {arm: _operators(ranks) for arm, ranks in profiles.items()}
-    except (KeyError, TypeError, ValueError, statistics.StatisticsError) as error:
-        raise LaunchError(f"A profiled launch left a profile that cannot be used ({error!r}).") from error
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise LaunchError(f"A profiled launch left a profile that cannot be used ({brief(repr(error))}).") from error
     first, second = list(profiles)[:2]
     names = {name for seconds in operators.values() for name in seconds}
     rows = [_row(name, {arm: operators[arm].get(name, 0.0) for arm in profiles}, first, second) for name in names]
@@ -50,8 +52,9 @@ def _phases(ranks: Ranks, warmup: int, clocked: int) -> dict[str, float]:
     for rank in ranks:
         steps = rank["phases"][warmup : warmup + clocked]
         named = [name for name in PHASES if name != "other"]
-        seconds = {name: statistics.median(step.get(name, 0.0) for step in steps) for name in named}
-        seconds["other"] = max(0.0, statistics.median(step["step"] for step in steps) - sum(seconds.values()))
+        seconds = {name: statistics.median(_seconds(step.get(name, 0.0)) for step in steps) for name in named}
+        whole = statistics.median(_seconds(step["step"]) for step in steps)
+        seconds["other"] = max(0.0, whole - sum(seconds.values()))
         by_rank.append(seconds)
     return {name: statistics.fmean(seconds[name] for seconds in by_rank) for name in PHASES}
 
@@ -59,6 +62,11 @@ def _phases(ranks: Ranks, warmup: int, clocked: int) -> dict[str, float]:
 def _operators(ranks: Ranks) -> dict[str, float]:
     total: dict[str, float] = {}
     for rank in ranks:
-        for name, figures in rank["operators"].items():
-            total[name] = total.get(name, 0.0) + float(figures["seconds"]) / len(ranks)
+        for told, figures in rank["operators"].items():
+            name = brief(told)
+            total[name] = total.get(name, 0.0) + _seconds(figures["seconds"]) / len(ranks)
     return total
+
+
+def _seconds(value: object) -> float:
+    return number(value, -LONGEST, LONGEST)

@@ -121,7 +121,8 @@ def gate_of(launches: Launches) -> MeasureOverhead:
 
 def _refuse_known_noise(launches: Launches) -> tuple[float | None, str]:
     """The known noise floor, ``None`` without one, and a remark on a record of it that cannot be used."""
-    known, remark = known_floor(floor_file(launches.pipeline.name, launches.hardware_class))
+    file = floor_file(launches.pipeline.name, launches.hardware_class)
+    known, remark = known_floor(file, launches.pipeline.computation.digest)
     if known is None:
         return None, remark
     floor: float = known["noise_floor"]["here"]

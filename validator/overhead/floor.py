@@ -25,8 +25,10 @@ def keep_floor(file: Path, record: Mapping[str, Any]) -> None:
     write_whole(file, render(record))
 
 
-def known_floor(file: Path) -> tuple[dict[str, Any] | None, str]:
-    """The kept noise record, and a sentence where there is one that cannot be used; ``None`` without one."""
+def known_floor(file: Path, computation: str) -> tuple[dict[str, Any] | None, str]:
+    """The kept noise record of ``computation`` (its digest), and a sentence where there is one that cannot be used;
+    ``None`` without one.
+    """
     if not file.exists():
         return None, ""
     try:
@@ -35,6 +37,8 @@ def known_floor(file: Path) -> tuple[dict[str, Any] | None, str]:
         return None, f"{error} It is left out; measure anew with validator overhead --noise."
     if found["mode"] != "noise":
         return None, f"{file} is no noise measurement; it is left out."
+    if found["computation"] != computation:
+        return None, f"{file} is of another computation; measure anew with validator overhead --noise."
     return found, ""
 
 
@@ -47,5 +51,6 @@ def refuse_budget_below(floor: float, pipeline: Pipeline, measured: str) -> None
         raise UsageError(
             f"{pipeline.file}: policy.overhead.budget is {percent(budget)}, below the noise floor of {percent(floor)} "
             f"that --noise measured on this machine on {measured[:10]}; accepted is a budget above it: raise it, or "
-            "measure on a quieter machine or with more policy.overhead.pairs."
+            "give policy.overhead.pairs more, or quieten the machine, and measure the noise anew with "
+            "validator overhead --noise."
         )

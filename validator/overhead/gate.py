@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from validator.check.verdict import OVERHEAD
+from validator.overhead.gpu import held_back
 from validator.overhead.words import bytes_in_words, interval_in_words, percent, seconds
 from validator.report.model import GateReport, Outcome
 
@@ -50,10 +51,10 @@ def disturbances(record: Mapping[str, Any]) -> Iterator[str]:
         most = max(launch[key] for launch in launches)
         if most >= 0.1:
             yield f"while timed, {words.format(f'up to {most:.1f}')}"
-    reasons = {str(launch["gpu"]["throttle_reasons"]) for launch in launches if launch["gpu"]}
-    idle = {"0x0000000000000000", "0x0000000000000001", "0.0"}
-    if reasons - idle:
-        yield f"the GPU's clocks were held back: throttle reasons {', '.join(sorted(reasons - idle))}"
+    held = [reasons for launch in launches if (reasons := held_back(launch["gpu"]))]
+    if held:
+        words = ", ".join(sorted({reason for reasons in held for reason in reasons}))
+        yield f"the GPU's clocks were held back at the end of {len(held)} of {len(launches)} timed launches: {words}"
 
 
 def _difference(row: Mapping[str, Any]) -> str:

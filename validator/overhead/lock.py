@@ -22,15 +22,19 @@ WAIT_SECONDS = 3600.0
 _LOOK_EVERY = 0.2
 
 
+#: All GPUs of the host: held alone by a launch that may see all of them, and together by those that see some.
+_ALL_GPUS = "cuda-all"
+
+
 def device_names(device: Device, variables: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """What a launch has to itself: the host's CPU, and the GPUs that it may see, in the order in which all lock
-    them.
+    """What a launch has to itself: the host's CPU, or the GPUs that ``variables``, the launch's own, let it see; in the
+    order in which all lock them.
     """
     if device is Device.CPU:
         return ("cpu",)
     seen = variables.get("CUDA_VISIBLE_DEVICES")
     if seen is None:
-        return ("cuda-all",)
+        return (_ALL_GPUS,)
     return tuple(
         sorted({f"cuda-{''.join(c for c in name if c.isalnum())}" for name in seen.split(",") if name.strip()})
     )
@@ -46,17 +50,19 @@ def device_lock(
 ) -> Iterator[None]:
     """Hold the lock of every device in ``names``; ``on_wait`` is called once for each that another check holds.
 
-    A check that sees all GPUs (``cuda-all``) and one that sees some do not lock each other out: give every check on
-    a shared host its ``CUDA_VISIBLE_DEVICES``. Raises ``LaunchError`` where a device stays taken for ``wait_seconds``.
+    Raises ``LaunchError`` where a device stays taken for ``wait_seconds``.
     """
     folder = directory or Path(tempfile.gettempdir())
+    modes = dict.fromkeys(names, fcntl.LOCK_EX)
+    if any(name.startswith("cuda-") for name in names):
+        modes = {_ALL_GPUS: fcntl.LOCK_SH, **modes}
     held: list[int] = []
     try:
-        for name in names:
+        for name, mode in modes.items():
             file = folder / f"megatron-change-validator-{name}.lock"
             descriptor = _open(file)
             held.append(descriptor)
-            _acquire(descriptor, file, name, wait_seconds, on_wait)
+            _acquire(descriptor, mode, file, name, wait_seconds, on_wait)
         yield
     finally:
         for descriptor in held:
@@ -83,12 +89,14 @@ def _open(file: Path) -> int:
         ) from error
 
 
-def _acquire(descriptor: int, file: Path, name: str, wait_seconds: float, on_wait: Callable[[str], None]) -> None:
+def _acquire(
+    descriptor: int, mode: int, file: Path, name: str, wait_seconds: float, on_wait: Callable[[str], None]
+) -> None:
     deadline = time.monotonic() + wait_seconds
     told = False
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
             return
         except BlockingIOError:
             if not told:

@@ -6,15 +6,19 @@ import json
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
 from validator.errors import ValidatorError
 from validator.overhead.bench import PROFILE_CLOCKED, PROFILE_WARMUP
 from validator.overhead.breakdown import breakdown
-from validator.overhead.measurement import Measurement, Mode, log_ratio
-from validator.overhead.statistics import Decision, Estimate, Interval
+from validator.overhead.measurement import Measurement, log_ratio
+from validator.overhead.statistics import Estimate, Interval
 from validator.overhead.timings import LaunchTiming
 from validator.overhead.words import sentence
 
@@ -131,7 +135,7 @@ def read_record(file: Path) -> Document:
         content = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise RecordError(f"{file} cannot be read ({error.strerror}).") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RecordError(f"{file} is broken or half-written: no JSON ({error}).") from error
     return checked(content, str(file))
 
@@ -143,22 +147,26 @@ def checked(content: object, name: str) -> Document:
         raise RecordError(f"{name} is no overhead record: its schema is {found!r}, and {SCHEMA!r} is wanted.")
     if content.get("version") != VERSION:
         raise RecordError(f"{name} is of version {content.get('version')!r}; this validator reads version {VERSION}.")
+    problem = best_match(Draft202012Validator(record_schema()).iter_errors(content))
+    if problem is not None:
+        where = "/".join(map(str, problem.absolute_path)) or "its top"
+        raise RecordError(f"{name} is broken: at {where}, {problem.message[:200]}.")
+    if not _is_finite(content):
+        raise RecordError(f"{name} is broken: one of its numbers is not finite.")
     try:
-        Mode(content["mode"])
-        Decision(content["decision"])
-        found = content["overhead"]
-        numbers = [content["budget"], content["seconds"], found["estimate"], content["noise_floor"]["here"]]
-        numbers += [*(found["interval"][side] for side in ("lower", "upper", "level")), found["look_level"]]
-        for arm in content["arms"]:
-            numbers += [*arm["step_seconds"].values(), arm["tokens_per_second"], arm["peak_memory_bytes"]]
-        texts = [content["pipeline"], content["hardware_class"], content["started"], content["sentence"]]
-        texts += [arm["name"] for arm in content["arms"]]
-        whole = all(isinstance(value, (int, float)) and math.isfinite(value) for value in numbers)
-        if not whole or not all(isinstance(text, str) for text in texts) or len(content["arms"]) < 2:
-            raise ValueError("a value of another type")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise RecordError(f"{name} is broken: what an overhead record holds is missing or wrong ({error}).") from error
+        datetime.fromisoformat(content["started"])
+    except ValueError as error:
+        raise RecordError(f"{name} is broken: started is {content['started'][:40]!r}, and no ISO time.") from error
     return content
+
+
+def _is_finite(value: object) -> bool:
+    """Whether no number within is NaN or infinite: JSON knows neither, and Python reads both."""
+    if isinstance(value, Mapping):
+        return all(map(_is_finite, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_finite, value))
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def read_records(paths: Iterable[Path]) -> tuple[list[Document], list[str]]:

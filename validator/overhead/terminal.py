@@ -7,6 +7,7 @@ from typing import Any
 
 from validator.overhead.gate import disturbances
 from validator.overhead.words import bytes_in_words, interval_in_words, percent, seconds
+from validator.report.text import printable
 
 _OPERATORS = 8
 _NAME = 56
@@ -61,7 +62,7 @@ def _breakdown(shown: Mapping[str, Any]) -> Iterator[str]:
     yield from _table("phase", shown["phases"], arms, len("communication"))
     yield ""
     yield "Operators whose own time differs most"
-    width = max(len(row["name"][:_NAME]) for row in shown["operators"][:_OPERATORS]) if shown["operators"] else 0
+    width = max(len(_name(row)) for row in shown["operators"][:_OPERATORS]) if shown["operators"] else 0
     yield from _table("operator", shown["operators"][:_OPERATORS], arms, width)
 
 
@@ -72,4 +73,8 @@ def _table(head: str, rows: Any, arms: list[str], width: int) -> Iterator[str]:
     for row in rows:
         cells = "  ".join(f"{seconds(row['seconds'][arm]):>{size}}" for arm, size in zip(arms, columns, strict=True))
         sign = "+" if row["difference"] >= 0 else "-"
-        yield f"  {row['name'][:_NAME]:<{width}}  {cells}  {sign + seconds(abs(row['difference'])):>10}"
+        yield f"  {_name(row):<{width}}  {cells}  {sign + seconds(abs(row['difference'])):>10}"
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    return printable(row["name"][:_NAME])[:_NAME]
