@@ -90,6 +90,11 @@ def _launching(sub: argparse.ArgumentParser) -> None:
         help="apply this Python file inside every launch: faults and instruments of your own",
     )
     _image(sub)
+    _slurm(sub)
+    sub.add_argument("--switch", metavar="NAME=VALUE", action="append", default=[], help=argparse.SUPPRESS)
+
+
+def _slurm(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--slurm", action="store_true", help="launch through Slurm; the run's folder must be shared")
     sub.add_argument(
         "--slurm-option",
@@ -98,7 +103,6 @@ def _launching(sub: argparse.ArgumentParser) -> None:
         default=[],
         help="an option of the jobs, as partition=gpu; tasks_per_node and queue_seconds are ours",
     )
-    sub.add_argument("--switch", metavar="NAME=VALUE", action="append", default=[], help=argparse.SUPPRESS)
 
 
 def _image(sub: argparse.ArgumentParser) -> None:
@@ -174,6 +178,8 @@ def _bisect(sub: argparse.ArgumentParser) -> None:
     )
     sub.add_argument("--megatron", metavar="PATH", help="put this Megatron-LM checkout in front")
     sub.add_argument("--plugin", metavar="FILE", help="apply this Python file inside every launch")
+    _slurm(sub)
+    sub.add_argument("--image", help=argparse.SUPPRESS)  # refused with the reason
     sub.add_argument("--no-localise", action="store_true", help="do not launch again to find the module")
     sub.add_argument("--json", metavar="FILE", help="write the answer as JSON")
 

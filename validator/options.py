@@ -21,12 +21,10 @@ if TYPE_CHECKING:
 
 
 def project_root() -> Path:
-    """The project: the nearest folder around the working directory that has pipelines, else the product's own
-    checkout.
-    """
-    here = Path.cwd()
-    places = (here, *here.parents, Path(__file__).resolve().parent.parent)
-    return next((place for place in places if (place / "pipelines").is_dir()), here)
+    """The project around the working directory."""
+    from validator.pipeline import find_project
+
+    return find_project(Path.cwd())
 
 
 def pipeline_of(options: argparse.Namespace) -> Pipeline:
@@ -76,7 +74,7 @@ def order_of(options: argparse.Namespace, *, may_be_new: bool = False) -> Order:
         megatron=Path(options.megatron) if options.megatron else None, keep_going=getattr(options, "keep_going", False),
         overhead=_requirement(options), launches=_number("--launches", getattr(options, "launches", 1)),
         parallel=_number("--parallel", getattr(options, "parallel", 1)),
-        switches=pairs("--switch", options.switch), base=base, place=_place(options), plugin=plugin,
+        switches=pairs("--switch", options.switch), base=base, place=place_of(options), plugin=plugin,
     )  # fmt: skip
 
 
@@ -94,11 +92,12 @@ def plugin_of(options: argparse.Namespace) -> Plugin | None:
     return None if options.plugin is None else Plugin.read(Path(options.plugin))
 
 
-def _place(options: argparse.Namespace) -> Place:
+def place_of(options: argparse.Namespace) -> Place:
+    """Where launches are asked to run."""
     from validator.check.place import Place
 
     slurm = pairs("--slurm-option", options.slurm_option) if options.slurm or options.slurm_option else None
-    binds = tuple(Path(folder).absolute() for folder in options.bind)
+    binds = tuple(Path(folder).absolute() for folder in getattr(options, "bind", ()))
     base_python = getattr(options, "base_python", None)
     return Place(options.image, getattr(options, "base_image", None), binds, slurm, base_python)
 

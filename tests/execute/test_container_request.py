@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from types import MappingProxyType
 
+import pytest
+
 from tests.execute.launching import request_in
-from validator.execute.container import sandbox_variables, translate
+from validator.errors import LaunchError
+from validator.execute.container import ContainerExecutor, sandbox_variables, translate
+from validator.execute.docker_engine import Engine
 from validator.execute.image import Image, _alpine, _debian, _system
 from validator.execute.launch import Surroundings
-from validator.execute.sandbox import Bind, Inside, memory_bytes, settings, user
+from validator.execute.sandbox import Bind, Inside, Sandbox, memory_bytes, settings, user
 from validator.pipeline import Limits
 
 
@@ -70,6 +74,57 @@ def test_a_sandbox_is_hardened_whatever_it_runs() -> None:
 def test_memory_is_a_share_of_the_machines_where_nothing_is_said() -> None:
     assert 0 < memory_bytes(Limits()) < 1 << 50
     assert memory_bytes(Limits(memory_gibibytes=2)) == 2 << 30
+
+
+@pytest.mark.parametrize(
+    ("share", "visible", "names"),
+    [
+        ((), "2,3,4", ("2", "3")),
+        (("5", "6"), "2,3", ("5", "6")),
+        ((), "GPU-a, GPU-b", ("GPU-a", "GPU-b")),
+        ((), None, ()),
+    ],
+)
+def test_a_launch_gets_the_gpus_that_its_caller_may_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: tuple[str, ...], visible: str | None, names: tuple[str, ...]
+) -> None:
+    if visible is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    asked = asked_of(tmp_path, monkeypatch, "cuda", share)
+    (wanted,) = settings(asked, Limits(), lock_memory=False)["device_requests"]
+    assert tuple(wanted["DeviceIDs"] or ()) == names
+    assert (wanted["Count"] or 0) == (0 if names else 2)
+
+
+def test_a_launch_that_may_see_too_few_gpus_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    with pytest.raises(LaunchError, match=r"needs 2 GPUs, and CUDA_VISIBLE_DEVICES='3' names 1; let it name more"):
+        asked_of(tmp_path, monkeypatch, "cuda")
+    assert asked_of(tmp_path, monkeypatch, "cpu").gpu_names == ()
+
+
+class NotStarted(Exception):  # noqa: N818 - nothing went wrong
+    pass
+
+
+def asked_of(folder: Path, monkeypatch: pytest.MonkeyPatch, device: str, share: tuple[str, ...] = ()) -> Inside:
+    """What a launch of two ranks asks of a sandbox, which is not started."""
+    asked: list[Inside] = []
+
+    def start(_engine: object, _image: str, inside: Inside, *_: object) -> None:
+        asked.append(inside)
+        raise NotStarted
+
+    monkeypatch.setattr(Sandbox, "start", start)
+    image = Image("i:1", "sha256:0", {}, {})
+    (folder / "kit").mkdir(exist_ok=True)
+    executor = ContainerExecutor(Engine(None, "unix:///nowhere"), image, Limits(), gpus=share)
+    request, surroundings = request_in(folder, device=device), Surroundings(Path("python3"), folder / "kit", None, {})
+    with pytest.raises(NotStarted):
+        executor.launch(request, surroundings, log=folder / "log.txt", limit_seconds=1)
+    return asked[0]
 
 
 def test_package_lists_of_distributions_are_read() -> None:

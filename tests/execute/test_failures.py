@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,61 @@ def test_of_several_sentences_of_ours_the_last_counts(tmp_path: Path) -> None:
     log = tmp_path / "log.txt"
     log.write_text("validator: first.\nvalidator: last.\n")
     assert explain(log, 1, Path("python")) == "last"
+
+
+#: As much as is read of a log, 256 KiB, of what makes a careless pattern look again and again.
+LONG = {
+    "line feeds": "\n" * (1 << 18),
+    "spaces": " " * (1 << 18),
+    "lines of spaces": ("\n" + " " * 63) * (1 << 12),
+    "prefixes": "validator:" * ((1 << 18) // 10),
+    "lines of prefixes": "validator:\n" * ((1 << 18) // 11),
+    "prefixes and line feeds": "[rank0]:" + "\n" * (1 << 17) + "[rank0]:\n" * ((1 << 17) // 9),
+    "words": "Error." * ((1 << 18) // 6),
+    "exit codes": "exitcode: -" + "9" * (1 << 17) + "\n" + "exitcode: -9" * ((1 << 17) // 12),
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
+def test_no_log_takes_long(tmp_path: Path, text: str) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text(text)
+    started = time.process_time()
+    assert explain(log, 7, Path("python"), 9) == "it exited with code 7"
+    assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize(
+    "text", [f"exitcode: -{'9' * 5000}) local_rank: 0", f"exitcode: -9) local_rank: {'9' * 5000}"], ids=["code", "rank"]
+)
+def test_a_number_without_end_is_none(tmp_path: Path, text: str) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text(text)
+    assert explain(log, 7, Path("python")) == "it exited with code 7"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "validator: " + "x" * 100_000 + " end.\n",
+        "ValueError: " + "x" * 100_000 + " end.\n",
+        f"ModuleNotFoundError: No module named '{'x' * 100_000}'\nValueError: end\n",
+    ],
+    ids=["own", "error", "package"],
+)
+def test_what_is_quoted_is_short_and_says_where_it_was_cut(tmp_path: Path, text: str) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text(text)
+    clause = explain(log, 1, Path("python"))
+    assert len(clause) == 300
+    assert "…" in clause
+    assert clause.endswith((" end", "x'"))
+
+
+def test_a_sentence_is_on_one_line(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text("[rank0]:\n\nvalidator: own.\nvalidator: ...\n")
+    assert explain(log, 1, Path("python")) == "own"
 
 
 def test_a_log_that_is_not_there_is_empty(tmp_path: Path) -> None:

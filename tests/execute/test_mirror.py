@@ -35,7 +35,7 @@ def results(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def mirror(request_: LaunchRequest, results: Path) -> Mirror:
-    return Mirror(results.parent, request_)
+    return Mirror(results.parent, request_, 1 << 40)
 
 
 def record() -> dict[Group, GroupRecord]:
@@ -60,7 +60,8 @@ def test_what_ranks_append_arrives_and_is_followed(mirror: Mirror, results: Path
 def test_only_known_names_arrive(mirror: Mirror, results: Path, request_: LaunchRequest) -> None:
     for name in ("claims.json", "checkpoint-00001.json", "rank-00002.jsonl", "trajectory.json", ".hidden"):
         (results / name).write_text("x")
-    (results.parent / "measured-00000.json").write_text("y")
+    for name in ("measured-00000.json", "witness-00001.jsonl", "touched-00000.jsonl", "witness-00002.jsonl"):
+        (results.parent / name).write_text("y")
     (results / "samples").mkdir()
     stem = request_.samples[0].stem
     for name in (f"{stem}.json", f"{stem}.bin", "other.bin"):
@@ -69,7 +70,8 @@ def test_only_known_names_arrive(mirror: Mirror, results: Path, request_: Launch
     arrived = {str(path.relative_to(request_.scratch)) for path in request_.scratch.rglob("*") if path.is_file()}
     assert arrived == {
         "trajectory/claims.json", "trajectory/checkpoint-00001.json", "measured-00000.json",
-        f"trajectory/samples/{stem}.json", f"trajectory/samples/{stem}.bin",
+        "witness-00001.jsonl", "touched-00000.jsonl", f"trajectory/samples/{stem}.json",
+        f"trajectory/samples/{stem}.bin",
     }  # fmt: skip
 
 
@@ -112,6 +114,49 @@ def test_what_is_too_large_is_refused(mirror: Mirror, results: Path, request_: L
         mirror.follow()
 
 
+def sparse(file: Path, size: int) -> None:
+    file.parent.mkdir(exist_ok=True)
+    with file.open("wb") as opened:
+        opened.truncate(size)
+
+
+def test_samples_that_take_nothing_on_one_side_take_nothing_on_the_other(tmp_path: Path, results: Path) -> None:
+    request_ = request_in(tmp_path, samples=tuple(Sample(0, f"step:{step}", "rng", 7) for step in range(1, 6)))
+    request_.trajectory.mkdir(parents=True)
+    for sample in request_.samples:
+        sparse(results / "samples" / f"{sample.stem}.bin", 1 << 30)
+    with pytest.raises(ForgedError, match="samples are larger than 4294967296 bytes together"):
+        Mirror(results.parent, request_, 1 << 40).finish()
+    (results / "samples" / f"{request_.samples[0].stem}.bin").unlink()
+    with pytest.raises(ForgedError, match="results are larger than 3221225472 bytes together"):
+        Mirror(results.parent, request_, 3 << 30).finish()
+    assert not request_.samples_directory.exists()
+
+
+def test_all_copies_together_have_a_limit(results: Path, request_: LaunchRequest) -> None:
+    mirror = Mirror(results.parent, request_, 3000)
+    sparse(results / "rank-00000.leaves", 1000)
+    mirror.follow()
+    sparse(results / "rank-00000.leaves", 2000)
+    sparse(results / "claims.json", 1000)
+    mirror.finish()
+    assert (request_.trajectory / "rank-00000.leaves").stat().st_size == 2000
+    assert (request_.trajectory / "claims.json").stat().st_size == 1000
+    sparse(results / "rank-00001.leaves", 1)
+    with pytest.raises(ForgedError, match=r"larger than 3000 bytes together \(policy\.limits\.disk_gibibytes\)"):
+        mirror.follow()
+    assert not (request_.trajectory / "rank-00001.leaves").exists()
+
+
+@pytest.mark.parametrize("name", ["claims.json", "samples/{stem}.json"])
+def test_a_file_that_is_written_once_counts_as_well(results: Path, request_: LaunchRequest, name: str) -> None:
+    name = name.format(stem=request_.samples[0].stem)
+    sparse(results / name, 3001)
+    with pytest.raises(ForgedError, match="larger than 3000 bytes together"):
+        Mirror(results.parent, request_, 3000).finish()
+    assert not (request_.trajectory / name).exists()
+
+
 @pytest.mark.parametrize("pieces", [1, 5])
 def test_a_line_without_end_is_refused(mirror: Mirror, results: Path, pieces: int) -> None:
     def grow() -> None:
@@ -125,6 +170,6 @@ def test_a_line_without_end_is_refused(mirror: Mirror, results: Path, pieces: in
 
 
 def test_nothing_yet_is_nothing(request_: LaunchRequest, tmp_path: Path) -> None:
-    mirror = Mirror(tmp_path / "absent", request_)
+    mirror = Mirror(tmp_path / "absent", request_, 1 << 40)
     mirror.finish()
     assert list(request_.trajectory.iterdir()) == []

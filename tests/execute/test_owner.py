@@ -41,6 +41,7 @@ def test_of_another_boot_is_gone_and_of_another_machine_may_live() -> None:
 def test_its_text_and_its_tag_say_the_same() -> None:
     own = dataclasses.replace(Owner.current(), host="gpu_box-1.example.com")
     assert Owner.parse(own.text) == own
-    assert Owner.parse(untag(tag_for(own))) == own
+    assert Owner.parse(untag(tag_for(own, 12))) == own
+    assert tag_for(own, 1) != tag_for(own, 2)
     assert Owner.parse("somebody") is None
     assert Owner.parse("a/b/c/d/e") is None

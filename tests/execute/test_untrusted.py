@@ -80,6 +80,30 @@ def test_folders_that_are_nested_without_end_are_refused(tmp_path: Path) -> None
         used_bytes(tmp_path, 1 << 40)
 
 
+@pytest.mark.parametrize("mode", [0o000, 0o300, 0o600])
+def test_a_folder_that_cannot_be_looked_into_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    """It stays writable for who owns it (0300), or at least holds what was written before."""
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    (folder / "file").write_bytes(bytes(1 << 20))
+    folder.chmod(mode)
+    monkeypatch.chdir(tmp_path)
+    root = os.geteuid() == 0
+    if root:  # whom no mode keeps out
+        os.chown(tmp_path, 65534, -1)
+        os.chown(folder, 65534, -1)
+        os.seteuid(65534)
+    try:
+        with pytest.raises(ForgedError, match=r"a folder that cannot be read \(Permission denied\)"):
+            used_bytes(Path(), 1 << 40)
+    finally:
+        if root:
+            os.seteuid(0)
+        folder.chmod(0o700)
+
+
 def test_everything_goes_and_nothing_that_a_link_names(tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "file").touch()

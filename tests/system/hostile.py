@@ -109,6 +109,15 @@ def loud() -> None:
     tell("\x1b[31mred\x1b[0m \u202egnirts")
 
 
+def long_sentence() -> None:
+    tell("x" * 200_000)
+
+
+def line_feeds() -> None:
+    os.write(2, b"\n" * (1 << 20))
+    sys.exit(7)
+
+
 def huge() -> None:
     with (LAUNCH / "data").open("wb") as file:
         while True:
@@ -137,6 +146,16 @@ def sparse() -> None:
     with (RESULTS / "rank-00000.jsonl").open("wb") as file:
         file.truncate(900 << 20)
     time.sleep(60)
+
+
+def sparse_samples() -> None:
+    """Samples that take nothing here, and more than a launch may write where they are copied."""
+    (RESULTS / "samples").mkdir(parents=True, exist_ok=True)
+    for sample in json.loads(Path("/validator/request.json").read_text())["samples"]:
+        stem = f"rank-{sample['rank']:05d}.{sample['moment'].replace(':', '-')}.{sample['group']}"
+        with (RESULTS / "samples" / f"{stem}.bin").open("wb") as file:
+            file.truncate(200 << 20)
+    sys.exit(0)
 
 
 def header(rank: int = 0) -> str:
@@ -204,6 +223,16 @@ def closed() -> None:
     (LAUNCH / "a" / "b").chmod(0)
     (LAUNCH / "a").chmod(0)
     tell("left a closed folder behind")
+
+
+def dark() -> None:
+    """A folder that can be written to and not looked into, filled without end."""
+    folder = LAUNCH / "dark"
+    folder.mkdir()
+    folder.chmod(0o300)
+    for number in range(64):
+        (folder / f"{number}").write_bytes(bytes(64 << 20))
+    never()
 
 
 def never() -> None:

@@ -227,3 +227,27 @@ def test_real_training_in_an_image_has_the_shipped_goldens_bits(
     assert (code, told["verdict"]) == (0, "pass"), told["sentence"]
     assert told["environment"]["facts"]["image"]["system"][1].startswith("Debian")
     shutil.rmtree(tmp_path / "run")
+
+
+@pytest.mark.timeout(400)
+def test_a_fault_inside_an_image_is_caught_by_what_comes_out_of_it(
+    engine: Engine, debian_image: str, repository: Path, tmp_path: Path
+) -> None:
+    """Real training: the launch's account of itself and what the fault says that it touched come out as well."""
+    import sys
+
+    from tests.system.engine import ENVIRONMENT
+    from validator.cli import main
+
+    words = [word for folder in ENVIRONMENT for word in ("--bind", str(folder))]
+    file = tmp_path / "selftest.json"
+    options = ["--image", debian_image, "--python", sys.executable, *words, "--golden", str(repository / "golden")]
+    what = ["--fault", "negative-zero", "--quick", "--no-localise", "--json", str(file)]
+    pipeline = repository / "pipelines" / "nemotron-cpu.yaml"
+    code = main(["selftest", str(pipeline), *options, *what, "--out", str(tmp_path / "run")])
+    told = json.loads(file.read_text())
+    assert (code, told["clean"]["holds"]) == (0, True), told["clean"]["sentence"]
+    (fault,) = told["faults"]
+    assert fault["outcome"] == "caught_and_named", fault
+    assert fault["found"].startswith("step:3 ")
+    shutil.rmtree(tmp_path / "run")

@@ -172,8 +172,8 @@ def test_ranks_that_do_not_share_out_are_refused(project: Project, cluster: Clus
     assert "2 ranks of a node do not share out among 3 tasks" in ran.err
 
 
-def test_gpus_are_requested_and_arrive(project: Project, cluster: Cluster, tmp_path: Path) -> None:
-    """A plan for a CUDA computation asks for its GPUs; what Slurm grants reaches the launch."""
+def test_gpus_of_an_option_arrive(project: Project, cluster: Cluster, tmp_path: Path) -> None:
+    """What Slurm grants reaches the launch."""
     from validator.execute.slurm_task import GRANTED
 
     script = tmp_path / "python"

@@ -22,10 +22,10 @@ from validator.execute.launch import Ending, LaunchOutcome, OnProgress, OnWait, 
 from validator.execute.mirror import Mirror
 from validator.execute.request import LaunchRequest, launch_command
 from validator.execute.sandbox import GIBIBYTE, Bind, Ended, Inside, Sandbox, memory_bytes, user
-from validator.execute.shares import shares
+from validator.execute.shares import shares, visible_gpus
 from validator.execute.untrusted import ForgedError, remove_tree, used_bytes
 from validator.pipeline import Limits
-from validator.report.text import printable
+from validator.report.text import counted, printable
 from validator.trajectory.groups import Moment
 
 #: Seconds between two looks at a running launch.
@@ -102,6 +102,8 @@ class ContainerExecutor:
     ) -> LaunchOutcome:
         """See ``Executor.launch``. When it returns or raises, by Ctrl-C too, its container is gone."""
         started = time.monotonic()
+        gpus = request.ranks if request.device == "cuda" else 0
+        names = gpu_names(self.gpus, gpus)
         try:
             folder = _Folders.make(request, surroundings, self.binds)
             output = BoundedLog(log)
@@ -109,7 +111,7 @@ class ContainerExecutor:
             raise LaunchError(
                 f"The launch cannot be started: {error.strerror} ({error.filename}); change --out."
             ) from error
-        mirror = Mirror(folder.inside, request)
+        mirror = Mirror(folder.inside, request, self.limits.disk_gibibytes * GIBIBYTE)
         finished: list[Moment] = []
 
         def look() -> bool:
@@ -120,13 +122,12 @@ class ContainerExecutor:
                 on_progress(new)
             return stop_when is not None and stop_when(finished)
 
-        gpus = request.ranks if request.device == "cuda" else 0
         command = [
             str(surroundings.python), "-I", "-S", str(KIT / "validator" / "execute" / "supervisor.py"),
             *launch_command(surroundings.python, request.ranks, _PORT, REQUEST),
         ]  # fmt: skip
         variables = sandbox_variables(self.image, surroundings)
-        inside = Inside(command, variables, folder.binds, self.image.volumes, gpus, self.gpus)
+        inside = Inside(command, variables, folder.binds, self.image.volumes, gpus, names)
         ended: Ended | None = None
         stopped = keep = False
         try:
@@ -222,6 +223,23 @@ class _Folders:
         for folder in (self.inside,) if keep_checkpoints else (self.inside, self.checkpoints):
             with contextlib.suppress(OSError):
                 remove_tree(folder)
+
+
+def gpu_names(share: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """The ``count`` GPUs of a launch by name: its share, else the first that the caller's CUDA_VISIBLE_DEVICES names;
+    none where any will do.
+
+    Raises ``LaunchError`` where that names too few.
+    """
+    if share or not count or "CUDA_VISIBLE_DEVICES" not in os.environ:
+        return share
+    seen = visible_gpus()
+    if len(seen) < count:
+        raise LaunchError(
+            f"The launch needs {counted(count, 'GPU')}, and CUDA_VISIBLE_DEVICES={','.join(seen)!r} names "
+            f"{len(seen)}; let it name more, or unset it."
+        )
+    return seen[:count]
 
 
 def kit_binds(surroundings: Surroundings) -> list[Bind]:

@@ -14,7 +14,7 @@ from validator.execute.owner import Owner
 #: Label of everything that the product makes in an engine; its value is the owner's text.
 LABEL = "validator.owner"
 
-#: Tags that loaded archives get, so that they are found again: one a product process.
+#: Tags that loaded archives get, each one of its own, so that they are found again.
 LOADED = "validator-loaded"
 
 #: Seconds that the engine gets to answer one request.
@@ -96,7 +96,7 @@ class Engine:
                     self.discard(container)
                     removed.append(container.name)
             for image in self.client.images.list(name=LOADED):
-                for tag in image.tags:
+                for tag in (each for each in image.tags if each.startswith(f"{LOADED}:")):
                     owner = Owner.parse(untag(tag))
                     if owner is not None and owner.is_gone:
                         self.forget(tag)
@@ -128,14 +128,16 @@ def _not_twice() -> Iterator[None]:
             raise
 
 
-def tag_for(owner: Owner) -> str:
-    """The owner's text in the characters that a tag may have, behind the loaded archives' repository."""
-    return f"{LOADED}:{owner.text.replace('_', '__').replace('/', '_-')}"
+def tag_for(owner: Owner, number: int) -> str:
+    """The owner's text and the archive's number in the characters that a tag may have, behind the loaded archives'
+    repository.
+    """
+    return f"{LOADED}:{f'{owner.text}/{number}'.replace('_', '__').replace('/', '_-')}"
 
 
 def untag(tag: str) -> str:
     """The owner's text of such a tag."""
-    return tag.partition(":")[2].replace("_-", "/").replace("__", "_")
+    return tag.partition(":")[2].replace("_-", "/").replace("__", "_").rpartition("/")[0]
 
 
 def _clause(error: Exception) -> str:

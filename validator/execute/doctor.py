@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from validator.environment import Host, observe_host
 from validator.errors import UsageError
 from validator.execute.gpu_packages import DETERMINISTIC_SINCE, LAYERS
-from validator.execute.interpreter import OLDEST, Interpreter, find_interpreter
+from validator.execute.interpreter import OLDEST, Interpreter, asked_environment, find_interpreter
 
 #: Packages that a launch needs: the oldest version known to work, and what for.
 PACKAGES = {
@@ -30,6 +33,33 @@ PACKAGES = {
 _MEMORY_GIB = 6
 _DISK_GIB = 2
 _CORES = 2
+
+#: What an interpreter tells of computing on a GPU: for which CUDA its PyTorch is built, how many devices that sees (it
+#: is loaded only where the first word of the command line is not empty), and whether Triton finds Python's headers.
+_GPU_QUESTION = """
+import importlib.util, json, re, sys, sysconfig
+from pathlib import Path
+found = {"cuda": None, "devices": 0, "why": ""}
+spec = importlib.util.find_spec("torch")
+if spec is not None and spec.origin is not None:
+    version = Path(spec.origin).with_name("version.py").read_text()
+    built = re.search(r"^cuda\\b.*= '(.+)'", version, re.MULTILINE)
+    found["cuda"] = built and built[1]
+if found["cuda"] and sys.argv[1]:
+    import torch
+    try:
+        torch.cuda.init()
+    except Exception as error:
+        found["why"] = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    else:
+        found["devices"] = torch.cuda.device_count()
+found["headers"] = Path(sysconfig.get_paths()["include"], "Python.h").is_file()
+print(json.dumps(found))
+"""
+_GPU_SECONDS = 120
+
+#: C compilers that Triton looks for.
+_COMPILERS = ("gcc", "clang")
 
 
 class State(StrEnum):
@@ -80,10 +110,11 @@ def diagnose(python: str | None, directory: Path, megatron: Path | None = None) 
     """Look at this machine, at the interpreter that ``--python`` names (our own by default), and at ``directory``'s
     disk.
     """
-    return Diagnosis((*_interpreter(python, megatron), *_machine(observe_host()), *_disk(directory), *_programs()))
+    host = observe_host()
+    return Diagnosis((*_interpreter(python, megatron, host), *_machine(host), *_disk(directory), *_programs()))
 
 
-def _interpreter(python: str | None, megatron: Path | None) -> Iterator[Finding]:
+def _interpreter(python: str | None, megatron: Path | None, host: Host) -> Iterator[Finding]:
     try:
         interpreter = find_interpreter(python, (*PACKAGES, *LAYERS, "xxhash"))
     except UsageError as error:
@@ -96,6 +127,8 @@ def _interpreter(python: str | None, megatron: Path | None) -> Iterator[Finding]
     for name, (oldest_version, purpose) in PACKAGES.items():
         yield package_finding(interpreter, name, oldest_version, purpose, megatron)
     yield from _gpu_packages(interpreter)
+    if interpreter.packages["torch"] is not None:
+        yield from _gpu_build(interpreter, len(host.gpus))
     if not interpreter.shares_extensions and interpreter.packages["xxhash"] is None:
         found = "not installed, and ours is built for another Python"
         yield Finding("xxhash", State.MISSING, found, f"{interpreter.path} -m pip install xxhash")
@@ -115,11 +148,51 @@ def _gpu_packages(interpreter: Interpreter) -> Iterator[Finding]:
             yield Finding(name, State.OK, version)
 
 
+def _gpu_build(interpreter: Interpreter, gpus: int) -> Iterator[Finding]:
+    """Whether pipelines with device cuda could compute with this interpreter: notes, since none for CPU needs it."""
+    needed = "pipelines with device cuda only"
+    try:
+        done = subprocess.run(
+            [str(interpreter.path), "-c", _GPU_QUESTION, "look" if gpus else ""],
+            capture_output=True, text=True, timeout=_GPU_SECONDS, check=True, stdin=subprocess.DEVNULL,
+            env=asked_environment(),
+        )  # fmt: skip
+        told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        cuda, devices, why, headers = (told[key] for key in ("cuda", "devices", "why", "headers"))
+    except (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError) as error:
+        yield Finding("cuda", State.NOTE, f"{interpreter.path} does not say ({type(error).__name__})", needed)
+        return
+    if cuda is None:
+        build = "install the build of torch for this machine's CUDA: https://pytorch.org/get-started/locally/"
+        yield Finding("cuda", State.NOTE, "torch is built without it", f"{build} ({needed})")
+    elif not gpus:
+        yield Finding("cuda", State.OK, f"torch is built for CUDA {cuda}")
+    elif devices:
+        yield Finding("cuda", State.OK, f"torch is built for CUDA {cuda} and sees {devices} of {gpus} GPUs")
+    else:
+        look = "look at CUDA_VISIBLE_DEVICES, and whether the driver is new enough for that CUDA"
+        reason = f": {why}" if why else ""
+        found = f"torch is built for CUDA {cuda} and sees none of {gpus} GPUs{reason}"
+        yield Finding("cuda", State.NOTE, found, f"{look} ({needed})")
+    compiler = next(filter(None, map(shutil.which, _COMPILERS)), None)
+    if compiler is not None and headers:
+        yield Finding("c compiler", State.OK, compiler)
+        return
+    found = f"neither {' nor '.join(_COMPILERS)} is here, and Triton compiles with one"
+    if compiler is not None:
+        found = f"{compiler}, and no headers of Python (Python.h) beside it, with which Triton compiles"
+    get = "install gcc and the interpreter's headers (python3-dev); without them fingerprints are computed by PyTorch"
+    yield Finding("c compiler", State.NOTE, found, f"{get} ({needed})")
+
+
 def package_finding(
     interpreter: Interpreter, name: str, oldest: tuple[int, ...], purpose: str, megatron: Path | None = None
 ) -> Finding:
     """How one package that a launch needs stands with an interpreter."""
     if name == "megatron-core" and megatron is not None:
+        if not (megatron / "megatron" / "core").is_dir():
+            get = "let --megatron name the root of a Megatron-LM checkout"
+            return Finding(name, State.MISSING, f"{megatron} holds no folder megatron/core", get)
         return Finding(name, State.OK, f"the checkout {megatron}")
     version = interpreter.packages[name]
     wanted = ".".join(map(str, oldest))

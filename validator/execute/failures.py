@@ -8,16 +8,22 @@ import re
 import signal
 from pathlib import Path
 
+from validator.report.text import shortened
+
 #: How much of a log's end is read, in bytes.
 _TAIL = 256 * 1024
 
-_OWN = re.compile(r"^(?:\[?[\w:.\-/]*\]?:?\s*)?validator: (?P<sentence>.+)$", re.MULTILINE)
-_PACKAGE = re.compile(r"ModuleNotFoundError: No module named '(?P<name>[\w.]+)'")
+#: How much of a launch's own words a clause quotes, in characters.
+_QUOTED = 300
+
+# Each takes time in proportion to the text's length, whatever the text is.
+_OWN = re.compile(r"^(?:\[?[\w:.\-/]*\]?:?[ \t]*)?validator: (?P<sentence>.+)$", re.MULTILINE)
+_PACKAGE = re.compile(r"ModuleNotFoundError: No module named '(?P<name>[\w.]{1,200})'")
 _FULL = re.compile(r"No space left on device|\[Errno 28\]|\[Errno 27\]|File too large|Disk quota exceeded")
 _MEMORY = re.compile(r"out of memory|OutOfMemoryError|MemoryError|Cannot allocate memory", re.IGNORECASE)
 _PROCESSES = re.compile(r"\[Errno 11\]|Resource temporarily unavailable|can't start new thread")
-_RANK = re.compile(r"exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+)")
-_ERROR = re.compile(r"^(?:\[\w+\]:\s*)?(?P<error>[\w.]*(?:Error|Exception|Interrupt)(?:: .*)?)$", re.MULTILINE)
+_RANK = re.compile(r"exitcode: (?P<code>-?\d{1,9})\) local_rank: (?P<rank>\d{1,9})\b")
+_ERROR = re.compile(r"^(?:\[\w+\]:[ \t]*)?(?P<error>[\w.]*(?:Error|Exception|Interrupt)(?:: .*)?)$", re.MULTILINE)
 
 #: Errors that only say that another process failed.
 _SECONDARY = (
@@ -44,8 +50,9 @@ def explain(log: Path, code: int, python: Path, processes: int | None = None) ->
     tells. ``processes`` is how many it was allowed, where something held it to that.
     """
     text = read_tail(log)
-    if own := [match["sentence"].strip().rstrip(".") for match in _OWN.finditer(text)]:
-        return own[-1]
+    sentences = (match["sentence"].strip().rstrip(".") for match in _OWN.finditer(text))
+    if own := [sentence for sentence in sentences if sentence]:
+        return shortened(own[-1], _QUOTED)
     if _FULL.search(text):
         return "no space was left on the device that it wrote to"
     if package := _PACKAGE.search(text):
@@ -81,4 +88,4 @@ def _signal_name(number: int) -> str:
 def _first_error(text: str) -> str | None:
     errors = [match["error"] for match in _ERROR.finditer(text)]
     primary = [error for error in errors if not any(word in error for word in _SECONDARY)]
-    return primary[0][:300].rstrip(".") if primary else None
+    return shortened(primary[0].rstrip("."), _QUOTED) if primary else None

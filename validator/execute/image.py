@@ -55,11 +55,17 @@ def find_image(engine: Engine, given: str) -> Image:
 
     Raises ``UsageError`` where there is none.
     """
-    loaded_as = None
-    if Path(given).is_file():
-        identity, loaded_as = load_archive(engine, Path(given), Owner.current())
-    else:
-        identity = _look_up(engine, given)
+    if not Path(given).is_file():
+        return _look_at(engine, given, _look_up(engine, given))
+    identity, loaded_as = load_archive(engine, Path(given), Owner.current())
+    try:
+        return _look_at(engine, given, identity, loaded_as)
+    except BaseException:
+        engine.forget(loaded_as)
+        raise
+
+
+def _look_at(engine: Engine, given: str, identity: str, loaded_as: str | None = None) -> Image:
     with engine.speaking("looking at the image"):
         about = engine.client.images.get(identity).attrs
     if (about.get("Os"), about.get("Architecture")) != ("linux", _architecture(engine)):

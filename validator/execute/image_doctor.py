@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from validator.errors import LaunchError
 from validator.execute.docker_engine import Engine
 from validator.execute.doctor import PACKAGES, Diagnosis, Finding, State, package_finding
 from validator.execute.image import Image, find_image
-from validator.execute.interpreter import OLDEST, QUESTION, Interpreter
+from validator.execute.interpreter import OLDEST, QUESTION, Interpreter, understand
 from validator.execute.kit import owned_variables
 from validator.execute.sandbox import Bind, Ended, Inside, Sandbox
 from validator.pipeline import Limits
@@ -24,6 +22,9 @@ _NAMES = ("python3", "python")
 
 #: Seconds that an interpreter gets to tell its packages.
 _ANSWER_WITHIN = 120
+
+#: Packages that it is asked for.
+_ASKED = (*PACKAGES, "xxhash")
 
 #: Most that is heard of what it tells, in bytes.
 _HEARD = 1 << 20
@@ -86,7 +87,7 @@ def _ask(engine: Engine, image: Image, option: str | None, binds: Sequence[Path]
     problem = f"there is no {' and no '.join(tried)} in it"
     for name in tried:
         try:
-            ended, told = _run(engine, image, [name, "-c", QUESTION, *PACKAGES, "xxhash"], binds, limits)
+            ended, told = _run(engine, image, [name, "-c", QUESTION, *_ASKED], binds, limits)
         except LaunchError as error:
             if "no such file" in str(error) or "not found" in str(error) or "not a directory" in str(error):
                 continue
@@ -129,11 +130,7 @@ def _run(
 
 
 def _understand(name: str, told: bytes) -> Interpreter | None:
-    """What the interpreter says of itself: text of code under test, looked at and never trusted."""
     try:
-        facts: Any = json.loads(told.decode("utf-8", "replace").strip().splitlines()[-1])
-        major, minor, patch = (int(part) for part in facts["version"])
-        packages = {str(key): None if text is None else printable(str(text)) for key, text in facts["packages"].items()}
-        return Interpreter(Path(name), (major, minor, patch), printable(str(facts["tag"])), packages)
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return understand(Path(name), told.decode("utf-8", "replace"), _ASKED)
+    except ValueError:
         return None

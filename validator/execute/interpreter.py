@@ -7,10 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from validator.errors import UsageError
+from validator.report.text import printable
 
 #: The oldest Python that a launch runs on: megatron-core 0.19 needs it.
 OLDEST = (3, 12)
@@ -28,6 +31,9 @@ print(json.dumps({"version": list(sys.version_info[:3]), "tag": sys.implementati
                   "packages": {name: found(name) for name in sys.argv[1:]}}))
 """
 
+#: Longest text of an answer that is taken for a version or a tag, in characters.
+_LONGEST = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
@@ -44,6 +50,34 @@ class Interpreter:
         return self.tag == sys.implementation.cache_tag
 
 
+def understand(path: Path, told: str, asked: Sequence[str]) -> Interpreter:
+    """What an interpreter said of itself, in the last line of ``told``; a package that it left out is not installed.
+
+    It may be a program that only plays one: raises ``ValueError`` for anything but a whole answer to the question.
+    """
+    try:
+        facts: Any = json.loads(told.strip().rpartition("\n")[2])
+        version, tag, packages = facts["version"], facts["tag"], facts["packages"]
+        found = {name: packages.get(name) for name in asked}
+    except (LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError("not an answer to what was asked") from error
+    if not (isinstance(version, list) and len(version) == 3 and all(map(_is_number, version))):
+        raise ValueError("no version of three numbers")
+    if not all(_is_text(text) for text in (tag, *(text for text in found.values() if text is not None))):
+        raise ValueError("no short text")
+    major, minor, patch = version
+    texts = {name: None if text is None else printable(text) for name, text in found.items()}
+    return Interpreter(path, (major, minor, patch), printable(tag), texts)
+
+
+def _is_number(part: object) -> bool:
+    return type(part) is int and 0 <= part < 1000
+
+
+def _is_text(text: object) -> bool:
+    return isinstance(text, str) and len(text) <= _LONGEST
+
+
 def find_interpreter(option: str | None, packages: tuple[str, ...] = ()) -> Interpreter:
     """Ask the interpreter that ``--python`` names (a path, a name on PATH, an environment's folder), else our own.
 
@@ -56,16 +90,15 @@ def find_interpreter(option: str | None, packages: tuple[str, ...] = ()) -> Inte
             capture_output=True, text=True, timeout=60, check=True, stdin=subprocess.DEVNULL,
             env=asked_environment(),
         )  # fmt: skip
-        facts = json.loads(answer.stdout.splitlines()[-1])
-        version = tuple(facts["version"])
-    except (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError) as error:
+        found = understand(path, answer.stdout, packages)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise UsageError(
             f"{path} does not answer as a Python interpreter ({type(error).__name__}); change --python."
         ) from error
-    if version < OLDEST:
-        found, oldest = ".".join(map(str, version)), ".".join(map(str, OLDEST))
-        raise UsageError(f"{path} is Python {found}, and a launch needs {oldest} or newer; change --python.")
-    return Interpreter(path, version, facts["tag"], facts["packages"])
+    if found.version < OLDEST:
+        version, oldest = ".".join(map(str, found.version)), ".".join(map(str, OLDEST))
+        raise UsageError(f"{path} is Python {version}, and a launch needs {oldest} or newer; change --python.")
+    return found
 
 
 def asked_environment() -> dict[str, str]:

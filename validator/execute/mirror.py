@@ -24,8 +24,12 @@ _LONGEST_LINE = 8 << 20
 #: Largest of the files that are written once, in bytes.
 _SMALL = 8 << 20
 
-#: Largest trace of one rank, in bytes.
-_TRACE = 256 << 20
+#: Largest trace of one rank, and largest account that a self-test's rank gives of itself, in bytes.
+_TRACE, ACCOUNT = 256 << 20, 64 << 20
+
+#: Largest sample, and largest total of a launch's samples, in bytes. A sample has as many as its leaf, whose size is
+#: known only from the launch itself.
+_SAMPLE, _SAMPLES = 1 << 31, 1 << 32
 
 
 @dataclass(slots=True)
@@ -42,10 +46,15 @@ class _Growing:
 @final
 @dataclass(slots=True)
 class Mirror:
-    """Copies from ``source``, where the launch's scratch folder is seen on the host, to the request's own folders."""
+    """Copies from ``source``, where the launch's scratch folder is seen on the host, to the request's own folders.
+
+    All copies together have at most ``most`` bytes, whatever the files take on the launch's side: they may be sparse.
+    """
 
     source: Path
     request: LaunchRequest
+    most: int
+    _copied: int = field(default=0, init=False)
     _growing: list[_Growing] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -73,7 +82,7 @@ class Mirror:
     def finish(self) -> None:
         """Take over everything, once nothing of the launch runs any more."""
         self.follow()
-        self._copy_measurements()
+        self._copy_from_scratch()
         self._copy_trace()
         directory = self._open(self.source / self.request.trajectory.name)
         if directory is None:
@@ -95,14 +104,19 @@ class Mirror:
         for rank in range(self.request.ranks):
             yield self.request.coverage_file(rank).name
 
-    def _copy_measurements(self) -> None:
+    def _copy_from_scratch(self) -> None:
+        """What a measured launch measured, and what a self-test's launch says of itself."""
         directory = self._open(self.source)
         if directory is None:
             return
         try:
             for rank in range(self.request.ranks):
-                target = self.request.measurement_file(rank)
-                self._copy(directory, target.name, target, _SMALL)
+                for target, limit in (
+                    (self.request.measurement_file(rank), _SMALL),
+                    (self.request.account_file(rank), ACCOUNT),
+                    (self.request.touched_file(rank), ACCOUNT),
+                ):
+                    self._copy(directory, target.name, target, limit)
         finally:
             os.close(directory)
 
@@ -119,11 +133,21 @@ class Mirror:
             os.close(directory)
 
     def _copy_samples(self, directory: int) -> None:
+        total = sum(self._size(directory, f"{sample.stem}.bin") for sample in self.request.samples)
+        if total > _SAMPLES:
+            raise ForgedError(f"The launch's samples are larger than {_SAMPLES} bytes together")
+        self._insist_on_room(total)
         target = self.request.samples_directory
         target.mkdir(exist_ok=True)
         for sample in self.request.samples:
             self._copy(directory, f"{sample.stem}.json", target / f"{sample.stem}.json", 1 << 20)
-            self._copy(directory, f"{sample.stem}.bin", target / f"{sample.stem}.bin", 1 << 31)
+            self._copy(directory, f"{sample.stem}.bin", target / f"{sample.stem}.bin", _SAMPLE)
+
+    def _insist_on_room(self, size: int) -> None:
+        if self._copied + size > self.most:
+            raise ForgedError(
+                f"The launch's results are larger than {self.most} bytes together (policy.limits.disk_gibibytes)"
+            )
 
     @staticmethod
     def _open(path: Path, below: int | None = None) -> int | None:
@@ -156,6 +180,7 @@ class Mirror:
                 raise ForgedError(f"The launch's result {each.name!r} is larger than {each.limit} bytes")
             if until <= each.copied:
                 return
+            self._insist_on_room(until - each.copied)
             source.seek(each.copied)
             with (self.request.trajectory / each.name).open("ab") as target:
                 while each.copied < until and (piece := source.read(min(_PIECE, until - each.copied))):
@@ -163,6 +188,7 @@ class Mirror:
                         self._measure(each, piece)
                     target.write(piece)
                     each.copied += len(piece)
+                    self._copied += len(piece)
 
     @staticmethod
     def _measure(each: _Growing, piece: bytes) -> None:
@@ -173,16 +199,17 @@ class Mirror:
             raise ForgedError(f"The launch's result {each.name!r} has a line of more than {_LONGEST_LINE} bytes")
         each.line = each.line + len(piece) if last < 0 else len(piece) - last - 1
 
-    @staticmethod
-    def _copy(directory: int, name: str, target: Path, limit: int) -> None:
+    def _copy(self, directory: int, name: str, target: Path, limit: int) -> None:
         file = open_plain(directory, name)
         if file is None:
             return
-        with open(file, "rb") as source, target.open("wb") as copy:
-            left = limit + 1
-            while left and (piece := source.read(min(_PIECE, left))):
-                copy.write(piece)
-                left -= len(piece)
-        if not left:
-            target.unlink()
-            raise ForgedError(f"The launch's result {name!r} is larger than {limit} bytes")
+        with open(file, "rb") as source:
+            left = os.fstat(file).st_size
+            if left > limit:
+                raise ForgedError(f"The launch's result {name!r} is larger than {limit} bytes")
+            self._insist_on_room(left)
+            with target.open("wb") as copy:
+                while left and (piece := source.read(min(_PIECE, left))):
+                    copy.write(piece)
+                    left -= len(piece)
+                    self._copied += len(piece)

@@ -98,6 +98,14 @@ class LaunchRequest:
         """Leave what a rank measured, whole or not at all."""
         _write_whole(self.measurement_file(rank), content)
 
+    def account_file(self, rank: int) -> Path:
+        """Where ``faults/witness.py`` writes."""
+        return self.scratch / account_name(rank)
+
+    def touched_file(self, rank: int) -> Path:
+        """Where ``faults/act.py`` writes."""
+        return self.scratch / touched_name(rank)
+
     def coverage_file(self, rank: int) -> Path:
         """What ``write_coverage`` writes."""
         return self.trajectory / f"checkpoint-{rank:05d}.json"
@@ -137,6 +145,16 @@ class LaunchRequest:
         content["trajectory"] = Path(content["trajectory"])
         content["scratch"] = Path(content["scratch"])
         return cls(**content)
+
+
+def account_name(rank: int) -> str:
+    """The file in a self-test's scratch folder in which a rank says what it saw without the recorder."""
+    return f"witness-{rank:05d}.jsonl"
+
+
+def touched_name(rank: int) -> str:
+    """The file in a self-test's scratch folder in which a fault says what it changed on a rank."""
+    return f"touched-{rank:05d}.jsonl"
 
 
 def _write_whole(path: Path, content: Mapping[str, Any]) -> None:

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, Self, final
 
 from validator.environment import Gpu, Host
-from validator.environment.nvml import GpuDevice
 from validator.errors import LaunchError
-from validator.execute import slurm_jobs
+from validator.execute import slurm_devices, slurm_jobs
 from validator.execute.interpreter import Interpreter, find_interpreter
 from validator.execute.kit import build_kit
 from validator.execute.launch import Ending, LaunchOutcome, OnProgress, OnWait, StopWhen, Surroundings, Watch
@@ -91,6 +90,11 @@ class SlurmExecutor:
             self._carry_out(self._job(self.folder, self.folder / "log.txt", surroundings, None), 120.0)
             self._host = _read_host(self.folder)
         return self._host
+
+    def memory_errors(self, folder: Path) -> dict[str, str]:
+        """What the GPUs of the launch in ``folder`` counted meanwhile, by node: told by the job's tasks."""
+        counted = slurm_devices.memory_errors(folder)
+        return {f"node {printable(node)}": printable(words) for node, words in counted.items()}
 
     def launch(
         self,
@@ -197,7 +201,7 @@ def _read_host(folder: Path) -> Host:
             **{
                 **told,
                 "gpus": tuple(Gpu(**gpu) for gpu in gpus),
-                "devices": tuple(GpuDevice(**{**each, "throttling": tuple(each["throttling"])}) for each in devices),
+                "devices": tuple(map(slurm_devices.device_of, devices)),
             }
         )
     except (OSError, ValueError, TypeError, KeyError) as error:

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import math
+import os
 import shlex
 import threading
 from dataclasses import dataclass
@@ -19,9 +20,16 @@ from validator.execute.kit import launch_environment
 from validator.execute.launch import Surroundings
 from validator.execute.owner import Owner
 from validator.execute.request import LaunchRequest
+from validator.execute.slurm_devices import binding
 from validator.execute.slurm_jobs import JobState
 from validator.execute.slurm_options import SlurmOptions
 from validator.report.text import printable
+
+#: Seconds between two looks at the memory errors of a launch's GPUs: a launch that is killed has no last one.
+COUNT_EVERY = 2.0
+
+#: Which devices the caller sees says nothing about those of a node.
+_OF_THIS_MACHINE = frozenset({"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"})
 
 #: Held while a job is handed over: submitit's messages are caught on a stream of the whole process.
 _submitting = threading.Lock()
@@ -97,13 +105,19 @@ class SlurmJob:
         raise LaunchError(f"The launch failed: {printable(reason)} (job {number}); see {self.log}.")
 
     def _plan(self) -> dict[str, object]:
+        caller = {name: value for name, value in os.environ.items() if name not in _OF_THIS_MACHINE}
+        is_timed = self.request is not None and self.request.measure is not None
         return {
             "python": str(self.surroundings.python),
             "kit": str(self.surroundings.kit),
             "directory": str(self.folder),
             "host": str(self.folder / "host.json"),
-            "environment": launch_environment(self.surroundings),
+            "environment": launch_environment(self.surroundings, caller),
+            "device": self.device,
+            "binding": binding(),
+            "count_every": None if is_timed else COUNT_EVERY,
             "tasks": self.tasks,
+            "tasks_per_node": self.tasks_per_node,
             "ranks": self.ranks_per_task,
             "module": "validator.workload.entry",
             "request": None if self.request is None else str(self.folder / "request.json"),

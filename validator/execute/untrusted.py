@@ -61,7 +61,8 @@ def read_small(path: Path, limit: int) -> bytes | None:
 def used_bytes(directory: Path, limit: int) -> int:
     """Bytes allocated below ``directory``, links not followed; stops counting once ``limit`` is passed.
 
-    Raises ``ForgedError`` where folders are nested too deep, or there are too many entries, to be a launch's results.
+    What is deleted and still held open is not seen. Raises ``ForgedError`` where folders are nested too deep, or there
+    are too many entries, to be a launch's results, and where a folder cannot be looked into.
     """
     used = entries = 0
     for entry in _entries(directory):
@@ -72,6 +73,8 @@ def used_bytes(directory: Path, limit: int) -> int:
             used += entry.stat(follow_symlinks=False).st_blocks * 512
         except FileNotFoundError:
             continue  # removed meanwhile
+        except OSError as error:
+            raise _closed(error) from None
         if used > limit:
             return used
     return used
@@ -89,8 +92,15 @@ def _entries(directory: Path) -> Iterator[os.DirEntry[str]]:
                     yield entry
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append((entry.path, depth + 1))
-        except (FileNotFoundError, PermissionError):
-            continue  # removed meanwhile, or closed to us: its size shows once it is opened again
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # removed or replaced meanwhile
+        except OSError as error:
+            raise _closed(error) from None
+
+
+def _closed(error: OSError) -> ForgedError:
+    """A folder that nobody can look into may be written to all the same."""
+    return ForgedError(f"The launch made a folder that cannot be read ({error.strerror})")
 
 
 def remove_tree(directory: Path) -> None:

@@ -14,6 +14,8 @@ import pytest
 from tests.diagnose.bisect.double import NUMPY, real_numpy, torch_double
 from tests.diagnose.bisect.wheels import make_environment, make_wheel, unpack
 from tests.project import Project, Ran
+from validator.check.place import Place
+from validator.execute.local import LocalExecutor
 from validator.trajectory.reader import Trajectory
 
 LETTERS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta")
@@ -188,6 +190,40 @@ def test_what_was_installed_once_is_used_again_unless_its_content_is_another(ben
     assert {each.name for each in (bench.cache / "megatron-change-validator" / "packages").iterdir()} == layers
     _, answer = bench.bisect("{}", before=before, after=after)  # another torch of the same version
     assert answer["outcome"] == "agree"
+
+
+def test_sets_are_launched_where_it_is_asked_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine stands in for the cluster."""
+    asked: list[Place] = []
+
+    def here(place: Place, *_: object) -> tuple[LocalExecutor, None]:
+        asked.append(place)
+        return LocalExecutor(), None
+
+    monkeypatch.setattr("validator.diagnose.bisect.command.executors", here)
+    before, after = {"alpha": "1.0"}, {"alpha": "2.0"}
+    rule = "{'diverge': {'step': 1}} if versions['alpha'] == '2.0' else {}"
+    ran, answer = bench.bisect(rule, "--slurm", "--slurm-option", "partition=gpu", before=before, after=after)
+    assert (ran.code, asked) == (0, [Place(slurm={"partition": "gpu"})])
+    assert answer["reproduce"].endswith("/environments/culprit/bin/python --slurm --slurm-option partition=gpu")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (("--image", "train:42"), 2, "bisect does not launch in an image: its sets are links to files of this machine"),
+        (("--slurm", "--slurm-option", "tasks_per_node=3"), 2, "2 ranks of a node do not share out among 3 tasks"),
+        (("--slurm",), 3, "squeue is not installed here; --slurm needs Slurm's commands on PATH."),
+    ],
+)
+def test_a_place_that_cannot_be_is_refused_before_anything_is_installed(
+    words: tuple[str, ...], code: int, says: str, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(bench.project.folder))
+    ran, _ = bench.bisect("{}", *words)
+    assert (ran.code, ran.err.count("\n")) == (code, 1)
+    assert says in ran.err
+    assert not bench.cache.exists()
 
 
 @pytest.mark.slow

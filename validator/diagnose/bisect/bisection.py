@@ -32,12 +32,16 @@ Say = Callable[[str], None]
 @final
 @dataclass(slots=True)
 class Bisection:
-    """Carries out one bisection. ``say`` is told how each test came out; ``traced`` asks for the module at the end."""
+    """Carries out one bisection. ``say`` is told how each test came out; ``traced`` asks for the module at the end.
+
+    ``where`` are the words of a command line that ask for the place in which it launches.
+    """
 
     sides: Sides
     launches: Launches
     goldens: GoldenStore
     say: Say
+    where: tuple[str, ...] = ()
     traced: bool = True
     remarks: list[str] = field(default_factory=list)
     _trials: Trials = field(init=False)
@@ -195,7 +199,7 @@ class Bisection:
     ) -> Bisected:
         out = self.launches.out
         culprit = out / "environments" / "culprit" / "bin" / "python"
-        words = ["validator", "check", self.launches.pipeline.name, "--python", str(culprit)]
+        words = ["validator", "check", self.launches.pipeline.name, "--python", str(culprit), *self.where]
         return Bisected(
             outcome=outcome,
             sentence=printable(sentence),
