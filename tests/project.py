@@ -11,6 +11,7 @@ import pytest
 
 from tests.double.double import Double
 from validator.cli import main
+from validator.pipeline.suggest import LINK_TO_WRITE, REASON_TO_WRITE
 
 PIPELINE = """\
 name: tiny
@@ -33,6 +34,12 @@ policy:
     saves: [{step: 3, mode: synchronous}, {step: 6, mode: asynchronous}]
   limits: {launch_seconds: 20}
 """
+
+
+def written_out(suggested: str) -> str:
+    """Suggested waivers as a person completes them."""
+    reason, link = "Upstream does not bring it back.", "https://github.com/NVIDIA/Megatron-LM/pull/6858"
+    return suggested.replace(REASON_TO_WRITE, reason).replace(LINK_TO_WRITE, link)
 
 
 @dataclass(frozen=True)

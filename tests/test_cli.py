@@ -131,6 +131,9 @@ def test_golden_list_show_verify_log(project: Project) -> None:
     subprocess.run([*git, "add", "golden"], check=True)
     subprocess.run([*git, "commit", "-qm", "first"], check=True)
     assert "approved by Ann: first recording" in project.run("golden", "log", "tiny").out
+    ran = project.run("golden", "log", "tinny")
+    assert (ran.code, ran.out) == (2, "")
+    assert "There is no golden of 'tinny' in " in ran.err
     (file,) = project.goldens.glob("tiny/*/trajectory/rank-00000.leaves")
     file.write_bytes(b"edited")
     ran = project.run("golden", "verify")

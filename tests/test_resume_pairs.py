@@ -49,6 +49,14 @@ def test_a_fresh_segment_is_compared_moment_by_moment(tmp_path: Path) -> None:
     assert compare(reference, segment, resume_pairs(reference, segment, 0)).equal
 
 
+def test_a_segment_that_stopped_before_its_last_step_is_no_success(tmp_path: Path) -> None:
+    reference = Launch(moments=moments(6)).seal(tmp_path / "reference")
+    segment = restored(4, 3).seal(tmp_path / "segment")
+    found = compare(reference, segment, resume_pairs(reference, segment, 3, 5))
+    assert [(each.kind, each.moment) for each in found.differences] == [(Kind.LENGTH, Moment(5))]
+    assert resume_pairs(reference, segment, 3, 5)[-1] == MomentPair(Moment(5), Moment(5))
+
+
 def test_a_segment_that_did_not_train_is_no_success(tmp_path: Path) -> None:
     reference = Launch(moments=moments(5)).seal(tmp_path / "reference")
     segment = restored(3, 3).seal(tmp_path / "segment")

@@ -18,6 +18,7 @@ from validator.options import (
     order_of,
     pairs,
     pipeline_of,
+    place_of,
     plugin_of,
     project_root,
     side_by_side_of,
@@ -92,7 +93,8 @@ def bisect(options: argparse.Namespace) -> int:
     now = datetime.now().astimezone()
     out = Path(options.out).resolve() if options.out else default_out(Path.cwd(), f"bisect-{pipeline.name}", now)
     megatron = Path(options.megatron) if options.megatron else None
-    order = Order(pipeline, out, store_of(options).root, changes, megatron=megatron, plugin=plugin)
+    goldens, place = store_of(options).root, place_of(options)
+    order = Order(pipeline, out, goldens, changes, megatron=megatron, place=place, plugin=plugin)
     return bisect_and_show(options, order)
 
 
@@ -227,9 +229,10 @@ def golden_log(options: argparse.Namespace) -> int:
     from validator.golden import log
 
     store = store_of(options)
-    for pipeline, hardware_class in store.keys():  # noqa: SIM118 - no mapping
-        if pipeline != options.pipeline:
-            continue
+    keys = [key for key in store.keys() if key[0] == options.pipeline]  # noqa: SIM118 - no mapping
+    if not keys:
+        raise UsageError(f"There is no golden of {options.pipeline!r} in {store.root}; see validator golden list.")
+    for pipeline, hardware_class in keys:
         print(f"{pipeline} on {hardware_class}")
         for version in log(store, pipeline, hardware_class):
             commit, found = version.commit, version.record
@@ -361,7 +364,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except ValidatorError as error:
-        print(f"validator: {error}", file=sys.stderr)
+        from validator.report.text import printable_message, write_text
+
+        write_text(sys.stderr, f"validator: {printable_message(str(error))}\n")
         return error.exit_code
     except KeyboardInterrupt:
         print("validator: interrupted; every launch was ended.", file=sys.stderr)

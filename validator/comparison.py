@@ -11,6 +11,9 @@ from validator.trajectory.leaves import LeafKey
 from validator.trajectory.metrics import Metric
 from validator.trajectory.reader import Trajectory
 
+#: Characters of a name within a sentence.
+_SHOWN = 200
+
 
 @dataclass(frozen=True, slots=True)
 class MomentPair:
@@ -77,14 +80,14 @@ class Divergence:
                 f"{self.moment} is in only one of the two: "
                 f"the expected trajectory reaches {self.expected}, the observed one {self.observed}"
             )
-        return f"{self.moment}, rank {self.rank}: {self.name} {self._what}"
+        return f"{self.moment}, rank {self.rank}: {_shown(self.name)} {self._what}"
 
     @property
     def _what(self) -> str:
         if self.metric is not None:
             return str(self.metric)
         if self.kind is Kind.RENAMED and self.observed_leaf is not None:
-            return f"is now called {self.observed_leaf.name}, with equal bits"
+            return f"is now called {_shown(self.observed_leaf.name)}, with equal bits"
         if self.kind is Kind.LEAF and self.leaf != self.observed_leaf:
             return f"was {_form(self.leaf)} and is {_form(self.observed_leaf)}"
         return {
@@ -140,17 +143,19 @@ class Comparison:
         return bool(self.differences) and all(each.kind in (Kind.RENAMED, Kind.REORDERED) for each in self.differences)
 
 
-def resume_pairs(reference: Trajectory, segment: Trajectory, restored_step: int) -> list[MomentPair]:
+def resume_pairs(
+    reference: Trajectory, segment: Trajectory, restored_step: int, last: int | None = None
+) -> list[MomentPair]:
     """What a launch that restored step ``restored_step`` is compared with: an uninterrupted reference.
 
     Right after the restore (``setup:k``, ``entry:k``) the groups that outlive a step, with the reference's ``step:k``;
     every later step in full. A launch from fresh (``restored_step`` 0) is compared moment by moment. ``setup:k`` and
-    the step after it (where the reference has one) are asked for even where the segment lacks them, so that a segment
-    that did not train is seen.
+    the reference's steps after it, through ``last`` (by default one step), are asked for even where the segment lacks
+    them, so that a segment that did not train so far is seen.
     """
-    wanted = {*segment.moments, Moment(restored_step, Phase.SETUP)}
-    if Moment(restored_step + 1) in reference.moments:
-        wanted.add(Moment(restored_step + 1))
+    through = restored_step + 1 if last is None else last
+    later = (each for each in reference.moments if each.phase is Phase.STEP and restored_step < each.step <= through)
+    wanted = {*segment.moments, Moment(restored_step, Phase.SETUP), *later}
     pairs = []
     for moment in sorted(wanted, key=lambda each: each.order):
         if moment.phase is Phase.STEP or restored_step == 0:
@@ -163,5 +168,11 @@ def resume_pairs(reference: Trajectory, segment: Trajectory, restored_step: int)
 def _form(key: LeafKey | None) -> str:
     if key is None:
         return "nothing"
-    shard = f" shard {key.shard}" if key.shard else ""
-    return f"{key.dtype}[{', '.join(map(str, key.shape))}]{shard}"
+    shard = f" shard {_shown(key.shard)}" if key.shard else ""
+    return f"{_shown(key.dtype)}[{_shown(', '.join(map(str, key.shape)))}]{shard}"
+
+
+def _shown(name: str) -> str:
+    """A name that a launch wrote, for a sentence: on one line, nothing hidden, its middle left out where it is long."""
+    short = name if len(name) <= _SHOWN else f"{name[: _SHOWN // 2]}…{name[-_SHOWN // 2 :]}"
+    return short if short.isprintable() else repr(short)

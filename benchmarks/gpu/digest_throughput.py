@@ -21,6 +21,7 @@ from pathlib import Path
 
 import torch
 
+from validator.workload.cuda.contents import Contents
 from validator.workload.cuda.implementation import choose
 from validator.workload.cuda.plain import PlainLanes
 
@@ -58,19 +59,20 @@ def measure(size: int, tensors: int, rounds: int) -> dict[str, float]:
     lanes = torch.zeros((tensors, 2), dtype=torch.int64, device=device)
     chosen = choose(device)
     print(f"{torch.cuda.get_device_name()}, digest by {chosen.sum_lanes.name} {chosen.why}")
-    pieces = list(buffer.split(size // tensors))[:tensors]
-    cut = list(whole[3 : size + 3].split(size // tensors))[:tensors]
+    one = Contents.of([buffer])
+    pieces = Contents.of(list(buffer.split(size // tensors))[:tensors])
+    cut = Contents.of(list(whole[3 : size + 3].split(size // tensors))[:tensors])
     seeds = list(range(tensors))
     ways: dict[str, Callable[[], object]] = {
         "device copy (read)": lambda: other.copy_(buffer),
-        "digest, one tensor": lambda: chosen.sum_lanes([buffer], [1], lanes[:1], "one"),
+        "digest, one tensor": lambda: chosen.sum_lanes(one, [1], lanes[:1], "one"),
         f"digest, {tensors} tensors": lambda: chosen.sum_lanes(pieces, seeds, lanes, "many"),
         f"digest, {tensors} tensors at cut words": lambda: chosen.sum_lanes(cut, seeds, lanes, "cut"),
     }
     if hasattr(torch, "hash_tensor"):
         ways["torch.hash_tensor (blind to order)"] = lambda: torch.hash_tensor(buffer.view(torch.int64))
     rates = {name: size / device_seconds(work, rounds) / 1e9 for name, work in ways.items()}
-    rates["digest by plain PyTorch"] = size / device_seconds(lambda: PlainLanes()([buffer], [1], lanes[:1]), 3) / 1e9
+    rates["digest by plain PyTorch"] = size / device_seconds(lambda: PlainLanes()(one, [1], lanes[:1]), 3) / 1e9
     rates["copy to host and SHA-256"] = size / statistics.median(to_host_and_hashed(buffer) for _ in range(2)) / 1e9
     return rates
 

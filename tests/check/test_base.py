@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import Project, Ran
+from tests.project import Project, Ran, written_out
 from tests.repository import Repo
 
 CHANGED = {"every": {"diverge": {"step": 4}}}
@@ -49,7 +49,7 @@ def test_policy_of_the_change_has_no_effect_and_is_shown(project: Project, repo:
     suggested = project.check().report["waivers"]["suggested"]
     project.change("golden: required, repeatability: required, resume: required", "golden: off, resume: advisory")
     project.change("launch_seconds: 20", "launch_seconds: 2000")
-    project.pipeline.write_text(project.pipeline.read_text() + suggested)
+    project.pipeline.write_text(project.pipeline.read_text() + written_out(suggested))
     repo.commit("drops a gate, raises a limit, adds a waiver")
 
     ran = check(project)

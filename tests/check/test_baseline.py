@@ -67,3 +67,32 @@ def test_a_trajectory_is_recorded_whole(project: Project) -> None:
     again = project.run("record", "tiny", "--python", str(project.double.python), "--out", str(target))
     assert again.code == 2
     assert str(target) in again.err
+
+
+def test_a_place_that_cannot_be_written_is_said_before_anything_is_launched(project: Project) -> None:
+    (project.folder / "file").write_text("")
+    target = project.folder / "file" / "kept"
+    ran = project.run("record", "tiny", "--python", str(project.double.python), "--out", str(target))
+    assert ran.code == 3
+    assert f"{target} cannot be written (Not a directory); change --out." in ran.err
+    assert not list((project.folder / "runs").glob("*/launches"))
+
+
+def test_a_launch_that_fails_leaves_no_half_of_a_trajectory(project: Project) -> None:
+    project.double.misbehave(every={"crash": {"step": 2}})
+    target = project.folder / "kept"
+    ran = project.run("record", "tiny", "--python", str(project.double.python), "--out", str(target))
+    assert ran.code == 3
+    assert not list(project.folder.glob("*kept*"))
+
+
+def test_a_file_that_cannot_be_read_is_one_sentence(project: Project) -> None:
+    target = project.folder / "kept"
+    assert project.run("record", "tiny", "--python", str(project.double.python), "--out", str(target)).code == 0
+    leaves = next(target.glob("*.leaves"))
+    leaves.unlink()
+    leaves.mkdir()
+    ran = project.run("compare", str(target), str(target))
+    assert ran.code in {2, 3}
+    assert ran.err.count("\n") == 1
+    assert str(leaves) in ran.err

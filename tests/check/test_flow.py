@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from tests.project import Project
+from tests.project import Project, written_out
 
 CLEAN = ("holds", "holds", "holds", "holds")
 
@@ -103,7 +104,7 @@ def test_known_defects_are_waived_once_they_are_pasted(project: Project) -> None
     assert "rng/expert-parallel-rng" in suggested
     assert "rng/cpu" in suggested
 
-    project.pipeline.write_text(project.pipeline.read_text() + suggested)
+    project.pipeline.write_text(project.pipeline.read_text() + written_out(suggested))
     assert project.record_golden().code == 0
     ran = project.check()
     assert (ran.code, ran.verdict) == (0, "pass")
@@ -122,9 +123,39 @@ def test_known_defects_are_waived_once_they_are_pasted(project: Project) -> None
     assert len(repaired.report["waivers"]["unused"]) == 5
 
 
+def test_a_further_waiver_is_pasted_beneath_the_others(project: Project) -> None:
+    """A second list of waivers in one policy would be refused."""
+    suggested = ""
+    for fault in ({"rank_rng": True}, {"rank_rng": True, "cpu_draw": True}):
+        project.double.misbehave(every=fault)
+        broken = project.check()
+        assert broken.verdict == "resume_broken"
+        suggested = written_out(broken.report["waivers"]["suggested"])
+        project.pipeline.write_text(project.pipeline.read_text() + suggested)
+    assert suggested.startswith("    # to be added to the list of waivers:\n    - gate: resume\n")
+    assert project.record_golden().code == 0
+    assert project.check().verdict == "pass"
+
+
+def test_the_reproduce_line_names_the_pipeline_that_was_checked(project: Project, tmp_path: Path) -> None:
+    assert project.check().report["reproduce"].startswith("validator check tiny ")
+    other = tmp_path / "other" / "pipelines"
+    other.mkdir(parents=True)
+    file = other / "tiny.yaml"
+    file.write_text(project.pipeline.read_text())
+    out = project.folder / "other.json"
+    ran = project.run(
+        "check", str(file), "--python", str(project.double.python), "--json", str(out), "--switch", "digest=pytorch"
+    )
+    assert ran.code == 4
+    words = json.loads(out.read_text())["reproduce"].split()
+    assert words[2] == str(file)  # the project's own has this name
+    assert words[words.index("--switch") + 1] == "digest=pytorch"
+
+
 def test_an_expired_waiver_waives_nothing(project: Project) -> None:
     project.double.misbehave(every={"rank_rng": True})
-    suggested = project.check().report["waivers"]["suggested"]
+    suggested = written_out(project.check().report["waivers"]["suggested"])
     expiry = next(line for line in suggested.splitlines() if "expires" in line)
     project.pipeline.write_text(
         project.pipeline.read_text() + suggested.replace(expiry, expiry[: expiry.index("2")] + "2020-01-01")

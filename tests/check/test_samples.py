@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
-from validator.check.samples import SAMPLES, choose, discard, expected_bytes
-from validator.trajectory.groups import PERSISTENT_GROUPS, Moment, Phase
+from tests.execute.launching import request_in
+from tests.trajectory.synthetic import Launch
+from validator.check.samples import SAMPLES, choose, discard, examine, expected_bytes
+from validator.execute.request import Sample
+from validator.trajectory.groups import PERSISTENT_GROUPS, Group, Moment, Phase
 from validator.trajectory.leaves import LeafKey
 
 
@@ -44,3 +48,14 @@ def test_raw_bytes_are_removed(tmp_path) -> None:  # type: ignore[no-untyped-def
     (samples / "rank-00000.step-1.rng.bin").write_bytes(b"x")
     discard(samples)
     assert not samples.exists()
+
+
+def test_a_leafs_name_is_quoted_briefly(tmp_path: Path) -> None:
+    name = "weight\x1b[2J" + "x" * 10_000
+    names = lambda _rank, _moment, group: (name,) if group is Group.RNG else ()  # noqa: E731
+    trajectory = Launch(ranks=1, names=names).seal(tmp_path / "trajectory")
+    sample = Sample(0, "step:1", "rng", 0)
+    good, (problem,) = examine(trajectory, request_in(tmp_path / "elsewhere"), [sample])
+    assert good == 0
+    assert problem.startswith("rank 0, step:1, rng: the launch handed over no raw bytes of weight\\x1b[2Jxxx")
+    assert len(problem) < 400

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -183,3 +184,33 @@ def test_what_no_traced_call_made_is_unknown() -> None:
 
 def test_traces_of_different_steps_say_nothing() -> None:
     assert localise_traces(CLEAN, Step(number=3).trace()).outcome is LocalisationOutcome.UNKNOWN
+
+
+@pytest.mark.timeout(10)
+def test_calls_that_are_within_each_other_end_the_search() -> None:
+    """What is read refuses them; whoever hands over traces otherwise gets an answer all the same."""
+
+    def side(given: str) -> Trace:
+        calls = ((0, "inner", 2, 1), (1, "outer", 1, 2))
+        events = (
+            Event(number, "forward", 0, module, "", call, parent, {"input 0": given}, {"output": given})
+            for number, module, call, parent in calls
+        )
+        return Trace(1, {0: tuple(events)})
+
+    found = localise_traces(side("00"), side("11"))
+    assert (found.outcome, found.module) == (LocalisationOutcome.UNKNOWN, "inner")
+
+
+def test_a_state_of_no_group_that_there_is_has_no_name() -> None:
+    start = event_of("start")
+    sides = [
+        tuple(
+            replace(each, outputs={"{0.__class__}/w": digest, **each.outputs}) if each is start else each
+            for each in CLEAN.events[0]
+        )
+        for digest in ("00", "11")
+    ]
+    expected, observed = (replace(CLEAN, events={**CLEAN.events, 0: side}) for side in sides)
+    found = localise_traces(expected, observed)
+    assert (found.outcome, found.group) == (LocalisationOutcome.UNKNOWN, "")

@@ -7,14 +7,15 @@ as in a real run. The environment variable DOUBLE names a JSON file of faults: `
 setting}}``; the launch's name is that of the folder its request lies in. Everything that is no launch goes to the
 real interpreter.
 
-Faults: diverge {step, group, leaf}, random {step}, hang {step}, crash {step}, kill_rank {step, rank}, missing_package
-NAME, says SENTENCE, full {step}, blind true, unmapped [names], skip_group NAME, frozen NAME, deaf_flips true,
-stuck_flips true, wrong_answers true, other_sample true, no_samples true, nan {step}, lost_rng true, rank_rng true,
-cpu_draw true, lost_optimizer true, save_disturbs true, unsaved [names], no_tracker true, strays true, slow SECONDS,
-no_ending true, hidden true, no_account true, jump FACTOR, packages {name: version} (what it claims). Of a measured
-launch: step_seconds {deterministic: SECONDS, default: SECONDS, fill: SECONDS}, jitter SHARE, no_measurement true,
-few_steps true, profile_crash true. Of a traced launch: module PATH (comes to something else), untraced true (no update
-in the trace), no_trace true.
+Faults: diverge {step, group, leaf}, random {step}, hang {step}, crash {step}, kill_rank {step, rank}, stops {step}
+(comes to its end after it, as if that were all), fewer_ranks true (in what its files say), missing_package NAME, says
+SENTENCE, full {step}, blind true, unmapped [names], skip_group NAME, frozen NAME, deaf_flips true, stuck_flips true,
+wrong_answers true, other_sample true, no_samples true, nan {step}, lost_rng true, rank_rng true, cpu_draw true,
+lost_optimizer true, save_disturbs true, unsaved [names], no_tracker true, strays true, slow SECONDS, no_ending true,
+hidden true, no_account true, jump FACTOR, packages {name: version} (what it claims), claims {name: anything} (the
+same). Of a measured launch: step_seconds {deterministic: SECONDS, default: SECONDS, fill: SECONDS}, jitter SHARE,
+no_measurement true, few_steps true, profile_crash true, gpu STATE (what nvidia-smi says). Of a traced launch: module
+PATH (comes to something else), untraced true (no update in the trace), no_trace true.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ class Rank:
         from validator.trajectory.writer import RankWriter
 
         self.request, self.faults, self.rank = request, faults, rank
-        self.writer = RankWriter(request.trajectory, rank, request.ranks) if request.record else None
+        ranks = 1 if faults.get("fewer_ranks") else request.ranks
+        recorded = request.record and rank < ranks
+        self.writer = RankWriter(request.trajectory, rank, ranks) if recorded else None
         self.tables: dict[str, object] = {}
         self.state = self.initial()
 
@@ -299,7 +302,8 @@ class Rank:
                 "rank": self.rank, "steps": [seconds * (1 + 0.01 * draw.random()) for _ in range(steps)],
                 "tokens_per_step": 512, "peak_memory_bytes": 2**29 + self.rank, "window_seconds": seconds * steps,
                 "busy_seconds": 2 * seconds * steps, "steal_seconds": 0.0, "own_seconds": seconds * steps,
-                "load_average": 2.0, "torch": {"threads": 1, "deterministic_algorithms": arm != "default"}, "gpu": None,
+                "load_average": 2.0, "torch": {"threads": 1, "deterministic_algorithms": arm != "default"},
+                "gpu": faults.get("gpu"),
             }  # fmt: skip
         request.write_measurement(self.rank, content)
 
@@ -325,6 +329,8 @@ class Rank:
             self.fingerprint("step", step, whole, metrics)
             if interval and step % interval == 0:
                 self.save(step)
+            if self.fault("stops", step):
+                break
         if self.writer and not self.faults.get("no_ending"):
             self.writer.close(self.ending(whole, metrics))
         if "--async-save" in request.arguments:
@@ -399,6 +405,7 @@ def launch(request_file: Path, ranks: int) -> int:
         return 1
     claimed = claims(request)
     claimed["packages"] |= faults.get("packages", {})
+    claimed |= faults.get("claims", {})
     request.claims_file.write_text(json.dumps(claimed))
     children = {}
     for rank in range(ranks):

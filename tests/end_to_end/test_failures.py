@@ -86,6 +86,7 @@ def test_a_trajectory_that_cannot_be_written_is_an_error(tmp_path: Path) -> None
     pipeline = copy_of("nemotron-cpu", tmp_path, NO_RESUME)
     ran = check(tmp_path, pipeline, prefix=["prlimit", "--fsize=60000"])
     assert_error(ran, "no space")
+    assert_names_its_log(ran)
     assert ran.launches == ["reference"]
 
 
@@ -104,6 +105,7 @@ def test_a_full_disk_is_an_error(small_disk: Path, tmp_path: Path) -> None:
     pipeline = copy_of("nemotron-cpu", tmp_path, ONLY_RESUME)
     ran = check(tmp_path, pipeline, out=small_disk / "out")
     assert_error(ran, "no space")
+    assert_names_its_log(ran)
     assert ran.launches == ["reference", "resume-1"]
 
 

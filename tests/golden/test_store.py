@@ -18,6 +18,8 @@ from tests.golden.samples import APPROVAL, HARDWARE, PIPELINE, trajectory
 from validator.errors import TrajectoryError, UsageError, ValidatorError
 from validator.golden import Golden, GoldenRecord, GoldenStore, verify
 
+ROOT = Path(__file__).resolve().parents[2]
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> GoldenStore:
@@ -32,6 +34,14 @@ def test_an_empty_store_has_no_golden(store: GoldenStore) -> None:
     assert store.find(PIPELINE, HARDWARE) is None
     assert store.list() == ()
     assert verify(store).holds
+
+
+def test_every_shipped_golden_of_a_cpu_pipeline_is_under_a_megabyte() -> None:
+    goldens = [each for each in GoldenStore(ROOT / "golden").keys() if each[1].startswith("cpu-")]  # noqa: SIM118
+    assert len(goldens) >= 5
+    for pipeline, hardware_class in goldens:
+        folder = ROOT / "golden" / pipeline / hardware_class
+        assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 1_000_000, folder
 
 
 def test_what_is_written_is_found(store: GoldenStore, tmp_path: Path) -> None:

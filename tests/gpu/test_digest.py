@@ -10,6 +10,7 @@ from validator.trajectory import mixsum
 from validator.trajectory.groups import Group
 from validator.trajectory.known_answers import check_known_answers, expected_answers
 from validator.trajectory.leaves import MIXSUM, leaf_digest
+from validator.workload.cuda.contents import Contents
 from validator.workload.cuda.digester import DeviceDigester
 from validator.workload.cuda.implementation import choose, wrong_answer
 from validator.workload.cuda.plain import PlainLanes
@@ -45,7 +46,7 @@ def test_every_size_at_every_place_within_a_word() -> None:
     moved = [whole[start : start + content.numel()] for start, content in zip(starts, contents, strict=True)]
     seeds = [11 * index for index in range(len(contents))]
     lanes = torch.zeros((len(contents), 2), dtype=torch.int64, device=CUDA)
-    choose(CUDA).sum_lanes(moved, seeds, lanes)
+    choose(CUDA).sum_lanes(Contents.of(moved), seeds, lanes)
     assert lanes.tolist() == [expected(content, seed) for content, seed in zip(contents, seeds, strict=True)]
 
 
@@ -89,7 +90,7 @@ def test_more_than_2_to_the_31_elements(digester: DeviceDigester) -> None:
     before = digester.record(Group.BUFFERS, [Leaf("large", tensor)])
     sums = torch.zeros((1, 2), dtype=torch.int64, device=CUDA)
     seed = before.table.keys[0].seed
-    PlainLanes()([tensor], [seed], sums)
+    PlainLanes()(Contents.of([tensor]), [seed], sums)
     zero, one = (int(lane) % 2**64 for lane in sums[0].tolist())
     length = mixsum.mix(mixsum.key_of(seed) ^ size)
     wanted = mixsum.mix(zero ^ length).to_bytes(8, "little")

@@ -63,8 +63,20 @@ def test_the_count_is_that_of_a_model_that_really_ran() -> None:
     assert count == count_parameters(pipeline.computation.arguments)
 
 
-def test_there_are_three_for_gpus() -> None:
-    assert GPU == ["nemotron-8gpu", "nemotron-fp8", "nemotron-h200"]
+def test_there_are_four_for_gpus() -> None:
+    assert GPU == ["nemotron-8gpu", "nemotron-fp8", "nemotron-h200", "nemotron-te"]
+
+
+def test_nothing_is_waived_that_nobody_saw() -> None:
+    """A waiver holds the digest that a defect leaves; a GPU's is known once a check ran there."""
+    assert [name for name in GPU if load_pipeline(name, ROOT).policy.waivers] == []
+
+
+def test_in_bf16_and_in_fp8_it_is_the_same_network() -> None:
+    plain, fp8 = (load_pipeline(name, ROOT).computation for name in ("nemotron-te", "nemotron-fp8"))
+    assert fp8.arguments[: len(plain.arguments)] == plain.arguments
+    assert not [word for word in plain.arguments if "fp8" in word]
+    assert (plain.variables, plain.spec) == (fp8.variables, fp8.spec)
 
 
 @pytest.mark.parametrize("name", GPU)
@@ -121,9 +133,10 @@ def parsed(name: str, default: str) -> None:
     args = megatron_internals.parse_arguments()
     assert args.world_size == computation.world_size
     assert bool(args.fp8) == (name == "nemotron-fp8")
+    assert args.deterministic_mode == (default != "default")
 
 
-@pytest.mark.parametrize(("name", "arm"), [*((name, "deterministic") for name in GPU), ("nemotron-8gpu", "default")])
+@pytest.mark.parametrize(("name", "arm"), [(name, arm) for name in GPU for arm in ("deterministic", "default")])
 def test_megatrons_own_parser_takes_it(name: str, arm: str) -> None:
     ranks = load_pipeline(name, ROOT).computation.world_size
     isolated(parsed, name, arm, variables={

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.pipeline.samples import DIGEST, VALID, write
+from tests.project import written_out
+from validator.errors import UsageError
 from validator.pipeline import Finding, Sighting, Span, Waiver, load_pipeline, suggest_waivers
 from validator.pipeline.suggest import sightings_of
 from validator.trajectory.groups import Group, Moment, Phase
@@ -135,12 +137,22 @@ def test_the_two_upstream_defects_are_suggested_as_narrowly_as_they_were_seen() 
 
 def test_a_suggestion_can_be_pasted_and_covers_what_it_was_made_from(tmp_path: Path) -> None:
     found = [*expert_rng_defect(), *loader_draw_defect()]
-    text = "".join(f"    {line}\n" for line in suggest_waivers(found, COMPARED, EXPIRES).splitlines())
+    text = "".join(f"    {line}\n" for line in written_out(suggest_waivers(found, COMPARED, EXPIRES)).splitlines())
     pipeline = load_pipeline(write(tmp_path, VALID[: VALID.index("    - gate")] + text), tmp_path)
     assert all(any(waiver.covers(one) for waiver in pipeline.policy.waivers) for one in found)
     assert not any(
         waiver.covers(finding("setup:3", 0, leaf="cpu", observed=OTHER)) for waiver in pipeline.policy.waivers
     )
+
+
+@pytest.mark.parametrize("key", ["reason", "link"])
+def test_a_suggestion_that_nobody_completed_is_refused(tmp_path: Path, key: str) -> None:
+    whole = written_out(suggest_waivers(expert_rng_defect(), COMPARED, EXPIRES)).splitlines()
+    raw = suggest_waivers(expert_rng_defect(), COMPARED, EXPIRES).splitlines()
+    lines = [old if old.strip().startswith(f"{key}:") else new for old, new in zip(raw, whole, strict=True)]
+    text = "".join(f"    {line}\n" for line in lines)
+    with pytest.raises(UsageError, match=rf"{key} is still what a check suggests; write it"):
+        load_pipeline(write(tmp_path, VALID[: VALID.index("    - gate")] + text), tmp_path)
 
 
 def test_nothing_found_suggests_nothing() -> None:

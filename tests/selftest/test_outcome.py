@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from validator.selftest.matrix import as_markdown, as_text, headline
+from validator.selftest.matrix import as_markdown, as_text, headline, line_of
 from validator.selftest.outcome import Approaches, FaultResult, Outcome, SelfTestResult
 
 CAUGHT = FaultResult(
@@ -59,3 +59,9 @@ def test_both_renderings_name_every_fault_its_place_and_module() -> None:
 def test_hostile_names_cannot_leave_their_cell() -> None:
     shown = as_markdown(result(replace(CAUGHT, found="step:3 rng/`|<b>\x1b[2J")))
     assert "\x1b" not in shown
+
+
+def test_the_line_of_a_fault_is_one_line_that_does_nothing() -> None:
+    found = line_of(replace(CAUGHT, found="step:3 rng/\x1b[2J\n::error::injected\ud800"))
+    assert found.endswith("  step:3 rng/\\x1b[2J\\x0a::error::injected\\ud800  (12.0 s)")
+    assert found.isprintable()

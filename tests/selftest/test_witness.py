@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,23 @@ def test_a_rank_without_an_account_is_named(tmp_path: Path) -> None:
         read_account(tmp_path, 2)
 
 
+@pytest.mark.parametrize("forged", [{"model": "a"}, {"moment": ["step:1"], "model": "a"}])
+def test_an_account_without_a_moment_is_named(tmp_path: Path, forged: Any) -> None:
+    write(tmp_path, 0, forged)
+    with pytest.raises(LaunchError, match=r"witness-00000\.jsonl has a line without a moment"):
+        read_account(tmp_path, 1)
+
+
 def test_what_a_fault_touched_is_read_by_group_and_leaf(tmp_path: Path) -> None:
     assert touched_leaves(tmp_path, 1) == frozenset()
-    (tmp_path / "touched-00000.jsonl").write_text('{"rank": 0, "step": 4, "group": "optimizer", "leaf": "w/exp_avg"}\n')
+    line = '{"rank": 0, "step": 4, "group": "optimizer", "leaf": "w/exp_avg"}'
+    (tmp_path / "touched-00000.jsonl").write_text(f'{line}\n[7]\n{{"cut')
     assert touched_leaves(tmp_path, 1) == {("optimizer", "w/exp_avg")}
+
+
+def test_a_line_nested_without_end_says_nothing(tmp_path: Path) -> None:
+    deep = "[" * 100_000
+    write(tmp_path, 0, {"moment": "setup:0", "model": "a"}, cut=f"{deep}\n")
+    assert read_account(tmp_path, 1) == {(0, "setup:0"): {"model": "a"}}
+    (tmp_path / "touched-00000.jsonl").write_text(f'{deep}\n{{"group": "rng", "leaf": "cpu"}}\n')
+    assert touched_leaves(tmp_path, 1) == {("rng", "cpu")}

@@ -192,10 +192,13 @@ def test_malformed_and_forged_content_is_refused(running: Hub) -> None:
     tree = tarfile.TarInfo("launches/reference/trajectory/tree.bin")
     tree.type, tree.linkname = tarfile.LNKTYPE, "/etc/passwd"
     other = json.dumps(json.loads(report) | {"pipeline": "another"}).encode()
+    yesterday = json.dumps(json.loads(report) | {"started": "yesterday"}).encode()
+    half = json.dumps(json.loads(report) | {"overhead": {"schema": "validator/overhead", "mode": "full"}}).encode()
     forged = [
         b"", b"no archive", gzip.compress(b"no archive"), packed(out)[:2000], archive(), archive(x=b""),
         archive(**{"report.json": b"{"}), archive(**{"report.json": b"[]"}), archive(**{"report.json": b"{}"}),
         archive(**{"report.json": b"[" * 100_000}), archive(**{"report.json": other}),
+        archive(**{"report.json": yesterday}), archive(**{"report.json": half}),
         archive(**{"report.json": link}), archive(**{"report.json": report, "tree": tree}),
         archive(**{"report.json": report, "../../escaped": b"x"}), archive(**{"report.json": report, "/etc/x": b"x"}),
         archive(**{"report.json": report, "launches/reference/trajectory/trajectory.json": b"{}"}),

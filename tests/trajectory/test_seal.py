@@ -16,7 +16,7 @@ from validator.trajectory.groups import Group, Moment
 from validator.trajectory.leaves import MIXSUM, fold_named
 from validator.trajectory.reader import Trajectory
 from validator.trajectory.record import GroupRecord
-from validator.trajectory.seal import seal
+from validator.trajectory.seal import _places, seal
 from validator.trajectory.verify import verify_rank
 
 TEXT, LEAVES = "rank-00000.jsonl", "rank-00000.leaves"
@@ -115,6 +115,19 @@ def test_a_text_cut_at_any_byte_yields_the_moments_before_the_cut(tmp_path: Path
         assert tuple(moment.moment for moment in found.moments) == moments(3)[:finished]
         assert found.end is None
         assert found.world_size == (1 if cut >= len(header) else None)
+
+
+def test_more_moments_than_the_launch_has_are_refused(tmp_path: Path) -> None:
+    Launch().write(tmp_path)
+    with pytest.raises(TrajectoryError, match=r"rank-00000\.jsonl has 5 moments, and its launch at most 4"):
+        seal(tmp_path, {}, {}, most_moments=4)
+    assert seal(tmp_path, {}, {}, most_moments=5).moments == moments(3)
+
+
+@pytest.mark.timeout(10)
+def test_places_of_many_moments_are_found_at_once() -> None:
+    own = moments(100_000)
+    assert _places(own, own[1:]) == list(range(1, len(own)))
 
 
 def test_leaves_cut_at_any_byte_are_truncated(tmp_path: Path) -> None:

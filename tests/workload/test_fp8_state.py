@@ -17,6 +17,7 @@ from validator.trajectory.groups import Group
 from validator.workload import megatron_internals
 from validator.workload.coverage import Coverage, _contents
 from validator.workload.digests import Digester
+from validator.workload.module_tree import ModuleTree
 from validator.workload.state import Leaf, TrainingState
 
 
@@ -52,6 +53,7 @@ class Quantised(torch.nn.Parameter):  # type: ignore[misc]
 def training_state(*chunks: torch.nn.Module) -> TrainingState:
     made = TrainingState.__new__(TrainingState)
     made.modules = list(chunks)
+    made._trees = [ModuleTree(chunk) for chunk in chunks]
     made._shards = []
     return made
 
@@ -88,8 +90,8 @@ def test_chunks_of_a_pipeline_keep_theirs_apart() -> None:
 
 
 def test_other_recipes_and_other_modules_have_none() -> None:
-    assert list(megatron_internals.fp8_states(Layer("tensorwise"))) == []
-    assert list(megatron_internals.fp8_states(torch.nn.Linear(2, 2))) == []
+    for module in (Layer("tensorwise"), torch.nn.Linear(2, 2)):
+        assert list(megatron_internals.fp8_states(module.named_modules())) == []
 
 
 def test_coverage_looks_for_every_scale() -> None:

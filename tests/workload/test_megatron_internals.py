@@ -49,6 +49,25 @@ def python(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+#: Imports a module; prints what is said of its ImportError.
+IMPORT = """
+import importlib, sys
+from validator.workload.megatron_internals.versions import missing_here
+for module in sys.argv[1:]:
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        print([missing_here(error)])
+"""
+
+
+def test_what_our_own_modules_import_in_vain_is_named_too(megatron: Path) -> None:
+    ran = python(megatron, "-c", IMPORT, "validator.workload.data", "megatron.core.kernels")
+    lacking, another = ran.stdout.splitlines()
+    assert lacking == str([f"megatron-core 0.99.0 lacks megatron.core.mpu, {TRIED}"])
+    assert another == "['']"  # Megatron's own trouble keeps its traceback
+
+
 def test_what_is_lacking_is_named_with_the_version(megatron: Path) -> None:
     expected = {
         ("megatron.core.package_info", "__version__"): "0.99.0",

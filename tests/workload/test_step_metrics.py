@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from validator.trajectory.metrics import Metric
-from validator.workload.step_metrics import StepMetrics, metric_of
+from validator.workload.step_metrics import StepMetrics, metric_of, on_host
 
 
 @pytest.mark.parametrize(
@@ -60,6 +61,33 @@ def test_a_gradient_is_left_alone_and_the_value_is_exact() -> None:
     metric = metric_of(value)
     assert metric.value == value.item()
     assert math.isclose(float(metric.value), 0.2, rel_tol=1e-6)
+
+
+def test_metrics_come_to_the_host_in_one_copy_a_dtype(monkeypatch: pytest.MonkeyPatch) -> None:
+    copies: list[torch.Size] = []
+    copy = torch.Tensor.cpu
+
+    def counted(tensor: torch.Tensor) -> torch.Tensor:
+        copies.append(tensor.shape)
+        return copy(tensor)
+
+    monkeypatch.setattr(torch.Tensor, "cpu", counted)
+    odd = torch.frombuffer(bytearray(struct.pack("<I", 0x7FA00001)), dtype=torch.float32)  # a NaN with a payload
+    tables: dict[str, dict[Any, Any]] = {
+        "losses": {"lm loss": odd, "other": torch.tensor([[2.0]])},
+        "tokens": {0: torch.tensor(7, dtype=torch.int32)},
+        "routers": {("aux", 3): torch.tensor(0.5)},
+        "optimizer": {"norm": 0.25, "scale": torch.tensor([1.0]), "nothing": None},
+    }
+    found = on_host(tables)
+    assert sorted(copies) == [(1,), (4,)]
+    assert metric_of(found["losses"]["lm loss"]) == Metric("float32", "7fa00001")
+    assert float(found["losses"]["other"]) == 2.0
+    assert int(found["tokens"][0]) == 7
+    assert float(found["routers"]["aux", 3]) == 0.5
+    assert found["optimizer"]["norm"] == 0.25
+    assert found["optimizer"]["nothing"] is None
+    assert {table: list(values) for table, values in found.items()} == {t: list(v) for t, v in tables.items()}
 
 
 def coefficient(name: str, **arguments: object) -> float:

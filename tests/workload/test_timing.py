@@ -61,27 +61,60 @@ def test_a_known_slowdown_is_that_share_of_every_step(tmp_path: Path, clock: lis
     assert train(clock, made, 4.0, 8.0, 2.0, 1.0)["steps"] == [5.0, 10.0, 2.5]
 
 
-def test_what_nvidia_smi_says_of_this_ranks_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+#: In the place of nvidia-smi: notes what it is asked, and refuses everything where a name is asked for that it lacks.
+NVIDIA_SMI = """\
+#!/bin/sh
+echo "$@" >> "$(dirname "$0")/asked"
+case "$*" in *{unknown}*) echo 'Field "{unknown}" is not a valid field to query.'; exit 2 ;; esac
+echo "1980, 1980, 41, 350.12, 700.00, Disabled, 0, 0, 0x0000000000000004"
+"""
+
+STATE = {
+    "sm_clock_mhz": 1980.0,
+    "sm_clock_max_mhz": 1980.0,
+    "temperature_celsius": 41.0,
+    "power_watts": 350.12,
+    "power_limit_watts": 700.0,
+    "mig": "Disabled",
+    "corrected_memory_errors": 0.0,
+    "uncorrected_memory_errors": 0.0,
+    "throttle_reasons": "0x0000000000000004",
+}
+
+
+@pytest.fixture
+def nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An nvidia-smi that answers everything, of the GPU that this process has."""
     program = tmp_path / "nvidia-smi"
-    program.write_text(
-        '#!/bin/sh\necho "$@" > "$(dirname "$0")/asked"\necho "1980, 1980, 41, 350.12, 700.00, 0x0000000000000000"\n'
-    )
+    program.write_text(NVIDIA_SMI.format(unknown="nothing"))
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr("validator.workload.timing.torch.cuda.current_device", lambda: 3)
     properties = SimpleNamespace(uuid="8a4f")
     monkeypatch.setattr("validator.workload.timing.torch.cuda.get_device_properties", lambda _: properties)
-    assert timing.gpu_state() == {
-        "sm_clock_mhz": 1980.0,
-        "sm_clock_max_mhz": 1980.0,
-        "temperature_celsius": 41.0,
-        "power_watts": 350.12,
-        "power_limit_watts": 700.0,
-        "throttle_reasons": "0x0000000000000000",
-    }
-    assert "--id=GPU-8a4f" in (tmp_path / "asked").read_text()
-    program.write_text("#!/bin/sh\nexit 9\n")
+    return program
+
+
+def asked(program: Path) -> list[str]:
+    return program.with_name("asked").read_text().splitlines()
+
+
+def test_what_nvidia_smi_says_of_this_ranks_gpu(nvidia_smi: Path) -> None:
+    assert timing.gpu_state() == STATE
+    (question,) = asked(nvidia_smi)
+    assert "--id=GPU-8a4f" in question
+    assert "clocks_event_reasons.active" in question
+
+
+def test_a_driver_that_has_the_old_name_only_is_asked_again_by_that(nvidia_smi: Path) -> None:
+    nvidia_smi.write_text(NVIDIA_SMI.format(unknown="clocks_event_reasons"))
+    assert timing.gpu_state() == STATE
+    assert ["clocks_throttle_reasons.active" in question for question in asked(nvidia_smi)] == [False, True]
+
+
+def test_a_driver_that_does_not_answer_at_all_leaves_nothing(nvidia_smi: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nvidia_smi.write_text("#!/bin/sh\nexit 9\n")
     assert timing.gpu_state() is None
-    program.unlink()
-    monkeypatch.setenv("PATH", str(tmp_path))
+    nvidia_smi.unlink()
+    monkeypatch.setenv("PATH", str(nvidia_smi.parent))
     assert timing.gpu_state() is None

@@ -35,15 +35,25 @@ def record_trajectory(launches: Launches, target: Path) -> Trajectory:
     recorder.
     """
     launches.total = 1
-    launched = launches.run(plan.reference())
-    _insist_on_sight([launched.proof])
-    target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}.part")
     shutil.rmtree(part, ignore_errors=True)
-    part.mkdir()
-    for name in launched.trajectory.files:
-        shutil.copyfile(launched.trajectory.directory / name, part / name)
-    os.replace(part, target)
+    try:
+        part.mkdir(parents=True)
+    except OSError as error:
+        raise LaunchError(f"{target} cannot be written ({error.strerror}); change --out.") from error
+    try:
+        launched = launches.run(plan.reference())
+        _insist_on_sight([launched.proof])
+        for name in launched.trajectory.files:
+            shutil.copyfile(launched.trajectory.directory / name, part / name)
+        os.replace(part, target)
+    except OSError as error:
+        raise LaunchError(
+            f"{target} cannot be written ({error.strerror}); the launch's own trajectory is in "
+            f"{launches.folder(plan.reference().name)}: copy it from there, or free space."
+        ) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
     return Trajectory.open(target)
 
 

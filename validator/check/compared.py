@@ -21,8 +21,11 @@ _MOMENTS_SHOWN = 8
 
 def compare_folders(expected: Path, observed: Path, html: str | None = None) -> tuple[int, list[str]]:
     """Exit code (0 equal, 1 different, 3 refused) and lines to print; ``html`` is where a page of both goes."""
-    left, right = open_trajectory(expected), open_trajectory(observed)
-    comparison = compare(left, right)
+    try:
+        left, right = open_trajectory(expected), open_trajectory(observed)
+        comparison = compare(left, right)
+    except OSError as error:
+        raise UsageError(f"{error.filename} cannot be read ({error.strerror}); copy it anew.") from error
     if html is not None:
         write_whole(Path(html), render_comparison(_pair(left, right, expected, observed, comparison)))
     if comparison.refused is not None:

@@ -70,7 +70,8 @@ def resume_gate(reference: Trajectory, segments: Sequence[Segment], book: Waiver
     leaves = 0
     for segment in segments:
         restore = segment.plan.restore
-        pairs = resume_pairs(reference, segment.trajectory, restore)
+        end = reference.moments[-1].step if reference.moments else restore
+        pairs = resume_pairs(reference, segment.trajectory, restore, segment.plan.kill_after or end)
         book.compared[restore] = [pair.observed for pair in pairs]
         comparison = compare(reference, segment.trajectory, pairs, partial(book.judge, restore))
         leaves += comparison.leaves_compared

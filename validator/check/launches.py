@@ -16,7 +16,7 @@ from validator.check.arguments import launch_arguments, saved_step
 from validator.check.plan import LaunchPlan
 from validator.check.recorder import Proof, prove, prove_save
 from validator.environment import Environment, from_claims
-from validator.errors import LaunchError
+from validator.errors import LaunchError, TrajectoryError
 from validator.execute.launch import Ending, Executor, LaunchOutcome, Surroundings
 from validator.execute.nvml_watch import no_memory_errors
 from validator.execute.request import LaunchRequest
@@ -24,7 +24,7 @@ from validator.execute.untrusted import remove_tree
 from validator.pipeline import Corpus, Pipeline
 from validator.report.model import LaunchRow
 from validator.report.progress import Progress
-from validator.report.text import printable
+from validator.report.text import brief, counted
 from validator.trajectory.follower import Follower
 from validator.trajectory.groups import Group, Moment, Phase
 from validator.trajectory.reader import Trajectory
@@ -98,7 +98,7 @@ class Launches:
                     note = standing(follower, moment) if standing is not None else ""
                 self.progress.step(reached if reached > plan.restore else 0, note)
 
-            with no_memory_errors(request.device):
+            with no_memory_errors(request.device, executor=self.executor, folder=folder):
                 outcome = self.executor.launch(
                     request, self.surroundings, log=folder / "log.txt",
                     limit_seconds=self.pipeline.policy.launch_seconds, watch=follower,
@@ -116,8 +116,7 @@ class Launches:
             ) from error
         except SENSELESS as error:
             raise LaunchError(
-                f"The launch left results that make no sense ({type(error).__name__}: {printable(str(error))[:200]}); "
-                f"see {folder}."
+                f"The launch left results that make no sense ({type(error).__name__}: {brief(error)}); see {folder}."
             ) from error
         except Exception:
             raise
@@ -179,10 +178,13 @@ class Launches:
                 raise TypeError("no mapping")
         except (OSError, ValueError, TypeError) as error:
             raise LaunchError(
-                f"The launch said nothing readable about its environment ({error}); see {outcome.log}."
+                f"The launch said nothing readable about its environment ({brief(error)}); see {outcome.log}."
             ) from error
         host, computation = self.executor.host(), self.pipeline.computation.to_json()
-        environment = from_claims(claims, host, computation, self.executor.observed)
+        try:
+            environment = from_claims(claims, host, computation, self.executor.observed)
+        except TrajectoryError as error:
+            raise TrajectoryError(brief(error)) from error
         header = {
             "pipeline": self.pipeline.name,
             "hardware_class": self.hardware_class,
@@ -191,9 +193,9 @@ class Launches:
             "restore": plan.restore,
             "stamps": list(self.stamps),
         }
-        trajectory = seal(request.trajectory, header, environment.to_json())
-        if plan.kill_after is not None:
-            self._insist(plan, trajectory, outcome)
+        # Beside its steps, a launch records when it is set up and when it enters the loop.
+        trajectory = seal(request.trajectory, header, environment.to_json(), most_moments=request.steps + 2)
+        self._insist(plan, trajectory, outcome)
         good, problems = samples.examine(trajectory, request, request.samples)
         samples.discard(request.samples_directory)
         if outcome.ended is Ending.KILLED:
@@ -205,14 +207,25 @@ class Launches:
         return Launched(plan, outcome, trajectory, environment, proof)
 
     def _insist(self, plan: LaunchPlan, trajectory: Trajectory, outcome: LaunchOutcome) -> None:
-        """A launch to be killed counts only with its save complete and every step through the planned one recorded."""
-        assert plan.kill_after is not None
+        """A launch counts only with every step recorded on all ranks, through the last one, or the one after which it
+        was killed, and with its save complete.
+        """
+        computation, killed = self.pipeline.computation, outcome.ended is Ending.KILLED
         # One that was killed as planned had its save complete; the kill may have cut the tracker's next writing short.
-        killed = outcome.ended is Ending.KILLED
         if plan.save is not None and not killed and saved_step(self.folder(plan.name) / "checkpoints") < plan.save.step:
             raise LaunchError(f"The checkpoint of step {plan.save.step} was never completed; see {outcome.log}.")
-        if Moment(plan.kill_after) not in trajectory.moments:
-            raise LaunchError(f"Step {plan.kill_after} is not recorded on all ranks; see {outcome.log}.")
+        if trajectory.world_size != computation.world_size:
+            ranks = f"{counted(trajectory.world_size, 'rank')}, and the pipeline has {computation.world_size}"
+            raise LaunchError(f"The launch recorded {ranks}; see {outcome.log}.")
+        last = plan.kill_after if killed and plan.kill_after is not None else computation.steps
+        recorded = frozenset(moment.step for moment in trajectory.moments if moment.phase is Phase.STEP)
+        lacking = [step for step in range(plan.restore + 1, last + 1) if step not in recorded]
+        if not lacking:
+            return
+        if not killed and trajectory.moments and not any(step > lacking[0] for step in recorded):
+            reached = f"step {lacking[0] - 1} of {last}"
+            raise LaunchError(f"The launch ended by itself after {reached}; see {outcome.log}.")
+        raise LaunchError(f"Step {lacking[0]} is not recorded on all ranks; see {outcome.log}.")
 
 
 def _corpus(corpus: Corpus) -> dict[str, int]:

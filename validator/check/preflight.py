@@ -6,12 +6,11 @@ the launch: here a person is told at once, and by name.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from validator.environment import Host
 from validator.errors import UsageError
-from validator.execute.gpu_packages import DETERMINISTIC_SINCE
+from validator.execute.gpu_packages import without_determinism
 from validator.pipeline import Computation, Device, Spec, TokenFiles
 
 #: Tokens that a comma-separated ``NCCL_ALGO`` may hold.
@@ -120,17 +119,9 @@ def check_packages(computation: Computation, packages: Mapping[str, str | None])
     """
     if computation.device is not Device.CUDA or computation.spec is not Spec.MEGATRON:
         return
-    for name, oldest in DETERMINISTIC_SINCE.items():
-        version = packages.get(name)
-        if version is None:
-            continue
-        found = tuple(map(int, re.findall(r"\d+", version)[: len(oldest)]))
-        if found < oldest:
-            wanted = ".".join(map(str, oldest))
-            raise UsageError(
-                f"{name} {version} has no deterministic backward pass; accepted is {wanted} or newer: install it in "
-                "the environment under test."
-            )
+    wrong = without_determinism(packages)
+    if wrong:
+        raise UsageError(wrong)
 
 
 def check_data(computation: Computation) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from validator.execute.request import LaunchRequest
-from validator.report.text import printable
+from validator.report.text import brief
 from validator.trajectory.groups import PERSISTENT_GROUPS, Group, Moment, Phase
 from validator.trajectory.known_answers import expected_answers
 from validator.trajectory.leaves import ALGORITHMS
@@ -23,6 +23,9 @@ _EVERYWHERE = (
 
 #: At most this many problems are told; one is enough for an error.
 _TOLD = 5
+
+#: A launch that says it covered more leaves of one kind says nothing.
+_MOST_LEAVES = 2**40
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,8 @@ def prove(trajectory: Trajectory, samples: int, sample_problems: Sequence[str]) 
         problems += [f"rank {rank}: {problem}" for problem in _unseen_flips(trajectory, rank, ending)]
         answers += len(_mapping(ending, "known_answers"))
         flips += len(_mapping(ending, "flips"))
-        leaves += sum(value for value in _mapping(ending, "coverage").values() if isinstance(value, int))
+        counts = (value for value in _mapping(ending, "coverage").values() if isinstance(value, int))
+        leaves += sum(value for value in counts if 0 <= value < _MOST_LEAVES)
     return Proof(answers, samples, flips, leaves, tuple(problems), _note(trajectory))
 
 
@@ -95,7 +99,8 @@ def prove_save(request: LaunchRequest) -> Proof:
             )
             continue
         if unmapped:
-            problems.append(f"rank {rank}: no leaf covers the checkpoint's tensor {unmapped[0]}{_more(unmapped)}")
+            tensor = f"{brief(unmapped[0])}{_more(unmapped)}"
+            problems.append(f"rank {rank}: no leaf covers the checkpoint's tensor {tensor}")
     return Proof(problems=tuple(problems))
 
 
@@ -125,7 +130,7 @@ def _note(trajectory: Trajectory) -> str:
     for ending in trajectory.endings.values():
         told = _mapping(ending, "digest")
         if why := told.get("why"):
-            return printable(f"Digests by {told.get('implementation')}: {why}.")
+            return f"Digests by {brief(told.get('implementation'))}: {brief(why)}."
     return ""
 
 
@@ -134,7 +139,7 @@ def _wrong_answers(ending: Mapping[str, Any], algorithm: str) -> Iterator[str]:
     for name, expected in expected_answers(ALGORITHMS[algorithm]).items():
         found = told.get(name)
         if found != expected:
-            yield f"the known answer {name!r} came out as {found}, and {expected} is right"
+            yield f"the known answer {name!r} came out as {brief(found)}, and {expected} is right"
 
 
 def _uncovered(ending: Mapping[str, Any]) -> Iterator[str]:
@@ -143,7 +148,7 @@ def _uncovered(ending: Mapping[str, Any]) -> Iterator[str]:
     if not isinstance(unmapped, list):
         yield "the launch does not say which tensors map to no leaf"
     elif unmapped:
-        yield f"no leaf covers the tensor {unmapped[0]}{_more(unmapped)}"
+        yield f"no leaf covers the tensor {brief(unmapped[0])}{_more(unmapped)}"
     for kind in ("parameters", "optimizer"):
         if not coverage.get(kind):
             yield f"the launch names no {kind} that it covered"
@@ -185,7 +190,7 @@ def _unseen_flips(trajectory: Trajectory, rank: int, ending: Mapping[str, Any]) 
         elif flip.get("before") != digest.hex():
             yield f"before its bit was flipped, {group} was not what the last step recorded"
         elif flip.get("after") == flip.get("before"):
-            yield f"a flipped bit in {group}/{flip.get('leaf')} did not change its fingerprint"
+            yield f"a flipped bit in {group}/{brief(flip.get('leaf'))} did not change its fingerprint"
         elif flip.get("restored") != flip.get("before"):
             yield f"{group} did not come back when its flipped bit was put back"
 

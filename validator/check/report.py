@@ -13,6 +13,7 @@ from validator.check.verdict import ATTRIBUTION, REBASELINE, SENTENCES, headline
 from validator.environment import Environment
 from validator.errors import TrajectoryError
 from validator.golden import Golden
+from validator.pipeline import find_project
 from validator.report.model import EnvironmentDifferenceRow, GateReport, Outcome, PolicyChangeRow, Report, Verdict
 
 
@@ -34,7 +35,7 @@ def build_report(findings: Findings) -> Report:
         unexercised=findings.unexercised,
         unused_waivers=findings.book.unused() if _resume_ran(findings.gates) else (),
         expired_waivers=findings.book.expired(),
-        suggested_waivers=_as_policy(suggestion),
+        suggested_waivers=_as_policy(suggestion, bool(order.pipeline.policy.waivers)),
         steps=step_rows(findings.reference.trajectory) if findings.reference is not None else (),
         launches=tuple(findings.launches.rows),
         stamps=order.stamps,
@@ -71,6 +72,8 @@ def command_line(order: Order) -> str:
     words += order.place.words
     if order.plugin is not None:
         words += ["--plugin", str(order.plugin.file)]
+    for name, setting in order.switches.items():
+        words += ["--switch", f"{name}={setting}"]
     if order.keep_going:
         words.append("--keep-going")
     if order.overhead is not None:
@@ -83,7 +86,9 @@ def command_line(order: Order) -> str:
 def _named(order: Order) -> str:
     """The pipeline's name where it is found by it, else its file."""
     file: Path = order.pipeline.file
-    return order.pipeline.name if file.parent.name == "pipelines" else str(file)
+    meant = find_project(Path.cwd()) / "pipelines" / file.name
+    another = meant.is_file() and not (file.is_file() and meant.samefile(file))
+    return order.pipeline.name if file.parent.name == "pipelines" and not another else str(file)
 
 
 def sentence_of(verdict: Verdict, gates: tuple[GateReport, ...]) -> str:
@@ -133,11 +138,12 @@ def _resume_ran(gates: tuple[GateReport, ...]) -> bool:
     return any(gate.name == "resume" and gate.outcome in {Outcome.HOLDS, Outcome.FAILS} for gate in gates)
 
 
-def _as_policy(suggestion: str) -> str:
-    """List items of waivers as they stand under ``policy:``."""
+def _as_policy(suggestion: str, has_waivers: bool) -> str:
+    """Waivers as they stand under ``policy:``; to be added to its list where it has one."""
     if not suggestion:
         return ""
-    return "  waivers:\n" + "".join(f"    {line}\n" for line in suggestion.splitlines())
+    head = "    # to be added to the list of waivers:\n" if has_waivers else "  waivers:\n"
+    return head + "".join(f"    {line}\n" for line in suggestion.splitlines())
 
 
 def _next_step(verdict: Verdict, order: Order, suggestion: str) -> str:

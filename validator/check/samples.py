@@ -14,6 +14,7 @@ from pathlib import Path
 
 from validator.errors import TrajectoryError
 from validator.execute.request import LaunchRequest, Sample
+from validator.report.text import brief
 from validator.trajectory.groups import PERSISTENT_GROUPS, Group, Moment, Phase
 from validator.trajectory.leaves import ALGORITHMS, LeafKey, leaf_digest
 from validator.trajectory.reader import Trajectory
@@ -69,20 +70,21 @@ def _examine(trajectory: Trajectory, stem: Path, sample: Sample, moment: Moment,
         return "the group has no leaves"
     index = sample.pick % len(record.table)
     key = record.table.keys[index]
+    name = brief(key.name)
     try:
         content = Path(f"{stem}.bin").read_bytes()
         named = json.loads(Path(f"{stem}.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        return f"the launch handed over no raw bytes of {key.name} ({type(error).__name__})"
+    except (OSError, ValueError, RecursionError) as error:
+        return f"the launch handed over no raw bytes of {name} ({type(error).__name__})"
     leaf = named.get("leaf") if isinstance(named, dict) else None
     told = leaf.get("name") if isinstance(leaf, dict) else None
     if told != key.name:
-        return f"the launch handed over {told!r} where {key.name} was asked for"
+        return f"the launch handed over {brief(repr(told))} where {name} was asked for"
     size = expected_bytes(key)
     if size is not None and size != len(content):
-        return f"{key.name} is {len(content)} bytes, and its dtype and shape say {size}"
+        return f"{name} is {len(content)} bytes, and its dtype and shape say {brief(size)}"
     if leaf_digest(key, content, ALGORITHMS[trajectory.algorithm]) != record.leaf(index):
-        return f"the digest recorded for {key.name} is not that of its bytes"
+        return f"the digest recorded for {name} is not that of its bytes"
     return None
 
 

@@ -15,11 +15,15 @@ from validator.diagnose.pairing import Pair, pair_up
 from validator.diagnose.sentences import sentence_of_module, sentence_of_state, sentence_of_unknown
 from validator.diagnose.traces import Trace, read_trace
 from validator.report.model import Localisation, LocalisationOutcome, TracedPlace, TracedValue
+from validator.trajectory.groups import Group
 
 #: Names that begin so are of a state group, not of a value that was handed from call to call.
 _STATE = (
     "parameters", "buffers", "rng", "gradients", "main_parameters", "optimizer", "data_position", "schedule", "batch",
 )  # fmt: skip
+
+#: Names of all state groups; what is before a slash may be anything.
+_KNOWN = frozenset(map(str, Group))
 
 #: Phases in which no module takes part.
 _NO_MODULE = frozenset({"start", "batch", "end"})
@@ -79,7 +83,7 @@ def _comes_from_a_peer(first: Pair, ranks: Mapping[int, Sequence[Pair]]) -> bool
     """Whether a collective or a message only hands over what already differed on another rank."""
     if first.event.phase != "collective" or first.lonely or first.inputs:
         return False
-    for peer in first.event.ranks:
+    for peer in frozenset(first.event.ranks):
         for pair in ranks.get(peer, ()) if peer != first.rank else ():
             if _is_the_same_collective(pair, first) and (pair.lonely or pair.inputs):
                 return True
@@ -118,15 +122,19 @@ def _cause(first: Pair, pairs: Sequence[Pair]) -> _Cause:
 
 def _of_state(first: Pair, pair: Pair, names: Sequence[str]) -> _Cause:
     group, _, leaf = names[0].partition("/") if names else ("", "", "")
-    return _Cause(first, pair, group, leaf)
+    return _Cause(first, pair, group, leaf) if group in _KNOWN else _Cause(first, pair, known=not names)
 
 
 def _around(pair: Pair, pairs: Sequence[Pair]) -> list[Pair]:
     """The calls around a pair's, innermost first, each as its own event of the same pass tells it."""
     found: list[Pair] = []
+    of_call: dict[int | None, list[Pair]] = {}
+    for each in pairs:
+        if not each.lonely:
+            of_call.setdefault(each.event.call, []).append(each)
     parent = pair.event.parent
     while parent is not None:
-        of_parent = [each for each in pairs if each.event.call == parent and not each.lonely]
+        of_parent = of_call.pop(parent, [])  # no call is within itself: each is looked at once
         backward = pair.event.phase == "backward"
         same_pass = [each for each in of_parent if (each.event.phase == "backward") == backward]
         later = [each for each in same_pass if each.order > pair.order] or same_pass

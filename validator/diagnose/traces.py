@@ -25,6 +25,9 @@ _OF_MODULES = frozenset({"forward", "backward"})
 #: A rank's trace is never larger than this, in bytes: code under test may write anything.
 _LARGEST = 256 * 2**20
 
+#: Nor has it larger numbers, longer names, or a step of more ranks.
+_MOST, _LONGEST, _MOST_RANKS = 2**53, 400, 2**20
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -76,7 +79,7 @@ def read_trace(place: Path) -> Trace:
             steps.add(header["step"])
             sizes.add(header["world_size"])
             events[header["rank"]] = found
-    if len(steps) != 1 or len(sizes) != 1 or sorted(events) != list(range(sizes.copy().pop())):
+    if len(steps) != 1 or sizes != {len(events)}:  # each rank's number is below the size
         raise TrajectoryError(f"{place} holds no whole trace of one step: a rank's file is missing.")
     return Trace(steps.pop(), dict(sorted(events.items())))
 
@@ -122,7 +125,7 @@ def _ranks(text: bytes, name: str) -> Iterator[tuple[dict[str, Any], tuple[Event
                 yield header, tuple(_placed(event, modules) for event in events)
                 header = None
             else:
-                modules[str(found["module"])] = Source(str(found["class"]), str(found["file"]), int(found["line"]))
+                modules[_text(found["module"])] = _source(found)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         _garbled(name)
     if header is not None:
@@ -131,26 +134,32 @@ def _ranks(text: bytes, name: str) -> Iterator[tuple[dict[str, Any], tuple[Event
 
 def _header(found: Mapping[str, Any], name: str) -> dict[str, Any]:
     if (found["schema"], found["version"]) != (SCHEMA, VERSION):
-        said = f"{found['schema']!r}, version {found['version']!r}"
+        said = f"{found['schema']!r:.100}, version {found['version']!r:.100}"
         raise TrajectoryError(f"{name} has schema {said}; this program reads {SCHEMA}, version {VERSION}.")
-    return {key: int(found[key]) for key in ("step", "rank", "world_size")}
+    header = {key: _integer(found[key]) for key in ("step", "rank", "world_size")}
+    if not 0 <= header["rank"] < header["world_size"] <= _MOST_RANKS:
+        _garbled(name)
+    return header
 
 
 def _event(found: Mapping[str, Any]) -> Event:
+    call, parent = _optional(found["call"]), _optional(found["parent"])
+    if call is not None and parent is not None and parent >= call:
+        raise ValueError("a call within one that began later")
     return Event(
-        number=int(found["event"]),
-        phase=str(found["phase"]),
+        number=_integer(found["event"]),
+        phase=_text(found["phase"]),
         micro_batch=_optional(found["micro_batch"]),
-        module=str(found["module"]),
-        name=str(found["name"]),
-        call=_optional(found["call"]),
-        parent=_optional(found["parent"]),
+        module=_text(found["module"]),
+        name=_text(found["name"]),
+        call=call,
+        parent=parent,
         inputs=_digests(found["inputs"]),
         outputs=_digests(found["outputs"]),
-        source=Source(str(found.get("class", "")), str(found.get("file", "")), int(found.get("line", 0))),
-        ranks=tuple(int(rank) for rank in found.get("ranks", ())),
-        nth=int(found.get("nth", 0)),
-        kind=str(found.get("kind", "")),
+        source=_source(found) if "class" in found else Source(),
+        ranks=tuple(map(_integer, found.get("ranks", ()))),
+        nth=_integer(found.get("nth", 0)),
+        kind=_text(found.get("kind", "")),
     )
 
 
@@ -164,12 +173,28 @@ def _placed(event: Event, modules: Mapping[str, Source]) -> Event:
     )  # fmt: skip
 
 
+def _source(found: Mapping[str, Any]) -> Source:
+    return Source(_text(found["class"]), _text(found["file"]), _integer(found["line"]))
+
+
 def _optional(value: object) -> int | None:
-    return None if value is None else int(str(value))
+    return None if value is None else _integer(value)
+
+
+def _integer(value: object) -> int:
+    if type(value) is not int or not -_MOST <= value <= _MOST:
+        raise ValueError("a number that no launch writes")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or len(value) > _LONGEST:
+        raise ValueError("a name that no launch writes")
+    return value
 
 
 def _digests(found: Mapping[str, str]) -> dict[str, str]:
-    return {str(name): str(value) for name, value in found.items()}
+    return {_text(name): _text(value) for name, value in found.items()}
 
 
 def _garbled(name: str) -> NoReturn:

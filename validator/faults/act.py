@@ -31,7 +31,7 @@ class Scene:
         self.rank = recorder.rank
         self.last_rank = recorder.request.ranks - 1
         self.step = 0
-        self._touched = recorder.request.scratch / f"touched-{recorder.rank:05d}.jsonl"
+        self._touched = recorder.request.touched_file(recorder.rank)
         megatron_internals.observe_training(Hooks(before_step=self._enter))
 
     @property

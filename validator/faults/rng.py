@@ -11,6 +11,13 @@ _RESUME = "https://github.com/NVIDIA/Megatron-LM/pull/6858"
 _DRAWS = "https://github.com/NVIDIA-NeMo/Megatron-Bridge/issues/5257"
 
 
+def _generator(recorder: Any) -> Any:
+    """A generator of the device that the launch computes on: one of another device has states of another size."""
+    import torch
+
+    return torch.Generator(device=recorder.request.device)
+
+
 def _other_ranks_state(recorder: Any) -> None:
     from validator.faults.act import Scene
     from validator.workload import megatron_internals
@@ -18,8 +25,9 @@ def _other_ranks_state(recorder: Any) -> None:
     scene = Scene(recorder)
 
     def exchange(_: Any) -> None:
-        states = megatron_internals.random_tracker_states()
-        everyone: list[Any] = megatron_internals.gather_objects(dict(states))
+        named = megatron_internals.random_tracker_states().items()
+        own = {name: megatron_internals.state_tensor(state) for name, state in named}
+        everyone: list[Any] = megatron_internals.gather_objects(own)
         if scene.rank == scene.last_rank:
             megatron_internals.set_random_tracker_states(everyone[0])
 
@@ -37,7 +45,7 @@ def _tracker_lost(recorder: Any) -> None:
         "load_checkpoint",
         lambda load: (
             lambda *args, **kwargs: (
-                before.update(megatron_internals.random_tracker_states()),
+                before.update(megatron_internals.generator_states()["named"]),
                 load(*args, **kwargs),
             )[1]
         ),
@@ -73,8 +81,10 @@ def _device_lost(recorder: Any) -> None:
 
     from validator.faults.act import Scene
 
-    generator = torch.Generator().manual_seed(0)
-    Scene(recorder).after_restore(lambda _: torch.cuda.set_rng_state(generator.get_state()))
+    def lose(_: Any) -> None:
+        torch.cuda.set_rng_state(_generator(recorder).manual_seed(0).get_state())
+
+    Scene(recorder).after_restore(lose)
 
 
 def _one_draw_more(recorder: Any) -> None:
@@ -83,8 +93,9 @@ def _one_draw_more(recorder: Any) -> None:
     from validator.faults.act import Scene
 
     def draw(forward: Any, *args: Any, **kwargs: Any) -> Any:
-        torch.rand(1)
-        return forward(*args, **kwargs)
+        output = forward(*args, **kwargs)
+        torch.rand(1, device=output.device)
+        return output
 
     Scene(recorder).forward_of("decoder.final_norm", draw)
 
@@ -99,8 +110,8 @@ def _tracker_draw(recorder: Any) -> None:
 
     def draw() -> None:
         states = dict(megatron_internals.random_tracker_states())
-        generator = torch.Generator(device="cuda" if torch.cuda.is_available() else "cpu")
-        generator.set_state(states["model-parallel-rng"])
+        generator = _generator(recorder)
+        generator.set_state(megatron_internals.state_tensor(states["model-parallel-rng"]))
         torch.rand(1, generator=generator, device=generator.device)
         states["model-parallel-rng"] = generator.get_state()
         megatron_internals.set_random_tracker_states(states)
@@ -145,8 +156,11 @@ def _leaking_fork(recorder: Any) -> None:
     from validator.faults.act import Scene
     from validator.workload import megatron_internals
 
-    scene = Scene(recorder)
-    scene.after_step(lambda: torch.cuda.set_rng_state(megatron_internals.random_tracker_states()["model-parallel-rng"]))
+    def leak() -> None:
+        named = megatron_internals.random_tracker_states()["model-parallel-rng"]
+        torch.cuda.set_rng_state(megatron_internals.state_tensor(named))
+
+    Scene(recorder).after_step(leak)
 
 
 FAULTS = (

@@ -27,12 +27,13 @@ def _ties_by_time(recorder: Any) -> None:
     def route(forward: Any, *args: Any, **kwargs: Any) -> Any:
         router = scene.module(_ROUTER)
         gating = router.gating
-        clock = torch.Generator().manual_seed(secrets.randbits(63))
 
         def coarse(given: Any) -> Any:
             logits = gating(given)
             steps = (logits * 4).round() / 4
-            return logits + (steps - logits).detach() + 1e-6 * torch.rand(logits.shape, generator=clock)
+            clock = torch.Generator(device=logits.device).manual_seed(secrets.randbits(63))
+            noise = torch.rand(logits.shape, generator=clock, device=logits.device)
+            return logits + (steps - logits).detach() + 1e-6 * noise
 
         router.gating = coarse
         try:
@@ -81,6 +82,7 @@ def _slot_order(recorder: Any) -> None:
     def reversed_tokens(forward: Any, tokens: Any, counts: Any, probabilities: Any) -> Any:
         starts = [0, *counts.cumsum(0).tolist()]
         order = torch.cat([torch.arange(start, end).flip(0) for start, end in itertools.pairwise(starts)])
+        order = order.to(tokens.device)
         output, bias = forward(tokens[order], counts, probabilities[order])
         return output[order], bias
 
@@ -94,7 +96,7 @@ def _capacity_off_by_one(recorder: Any) -> None:
 
     def all_but_the_last(forward: Any, tokens: Any, probabilities: Any) -> Any:
         output, bias = forward(tokens, probabilities)
-        keep = torch.ones(len(output), 1, dtype=output.dtype)
+        keep = torch.ones(len(output), 1, dtype=output.dtype, device=output.device)
         keep[-1:] = 0
         return output * keep, bias
 

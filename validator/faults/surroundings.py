@@ -55,9 +55,10 @@ def _uninitialised_memory(recorder: Any) -> None:
         torch.utils.deterministic.fill_uninitialized_memory = False
         for _, shard in scene.shards("decoder.layers.3.self_attention.linear_qkv.weight"):
             # What a process before us may have left there.
-            left = torch.tensor(list(secrets.token_bytes(4 * shard.gradient.numel())), dtype=torch.uint8)
+            size, device = 4 * shard.gradient.numel(), shard.gradient.device
+            left = torch.tensor(list(secrets.token_bytes(size)), dtype=torch.uint8, device=device)
             del left
-            fresh = torch.empty(4 * shard.gradient.numel(), dtype=torch.uint8)
+            fresh = torch.empty(size, dtype=torch.uint8, device=device)
             shard.gradient.mul_(1 + 1e-6 * fresh.view(-1, 4)[:, 0].float().view(shard.gradient.shape))
         torch.utils.deterministic.fill_uninitialized_memory = True
 

@@ -28,7 +28,7 @@ class Witness:
     """Writes one line a moment into ``witness-RANK.jsonl`` of the launch's scratch folder."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self._file = recorder.request.scratch / f"witness-{recorder.rank:05d}.jsonl"
+        self._file = recorder.request.account_file(recorder.rank)
         self._line: dict[str, str] = {}
         self._batch = hashlib.sha256()
         self._model: list[Any] = []

@@ -131,7 +131,7 @@ def project_root() -> Path:
 def _need_extra() -> None:
     from importlib.util import find_spec
 
-    missing = [name for name in ("github3", "requests", "jsonschema") if find_spec(name) is None]
+    missing = [name for name in ("github3", "requests") if find_spec(name) is None]
     if missing:
         raise UsageError(
             f"{', '.join(missing)} not found; to speak to GitHub, install megatron-change-validator[github]."

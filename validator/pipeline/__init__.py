@@ -1,6 +1,6 @@
 """The pipeline's model; reads and validates pipelines/*.yaml."""
 
-from validator.pipeline.find import find_pipelines, load_pipeline
+from validator.pipeline.find import find_pipelines, find_project, load_pipeline
 from validator.pipeline.limits import Limits
 from validator.pipeline.model import (
     STEPS_PAST_SAVE,
@@ -43,6 +43,7 @@ __all__ = [
     "Triggers",
     "Waiver",
     "find_pipelines",
+    "find_project",
     "load_pipeline",
     "policy_changes",
     "read_pipeline",

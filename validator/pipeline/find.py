@@ -13,6 +13,12 @@ _FOLDER = "pipelines"
 _SUFFIXES = (".yaml", ".yml")
 
 
+def find_project(here: Path) -> Path:
+    """The nearest folder around ``here`` that has pipelines, else the product's own checkout, else ``here``."""
+    places = (here, *here.parents, Path(__file__).resolve().parents[2])
+    return next((place for place in places if (place / _FOLDER).is_dir()), here)
+
+
 def find_pipelines(root: Path) -> tuple[Path, ...]:
     """The files of ``root``/pipelines, by name; they are not read."""
     return tuple(sorted(path for path in (root / _FOLDER).glob("*.yaml") if path.is_file()))

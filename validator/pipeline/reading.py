@@ -25,6 +25,7 @@ from validator.pipeline.model import (
 )
 from validator.pipeline.overhead import OverheadPolicy, read_overhead
 from validator.pipeline.rules import check_computation, check_policy, check_waivers
+from validator.pipeline.suggest import LINK_TO_WRITE, REASON_TO_WRITE
 from validator.pipeline.triggers import Triggers
 from validator.pipeline.waivers import Sighting, Span, Waiver
 from validator.trajectory.groups import Group
@@ -222,12 +223,17 @@ def _waiver(item: Item) -> Waiver:
     link = values["link"].text()
     if not re.fullmatch(r"https://\S+", link):
         values["link"].place.refuse(f"is {shown(link)}; accepted is an address that begins with https://")
+    reason = " ".join(values["reason"].text().split())
+    for key, given, unwritten in (("reason", reason, REASON_TO_WRITE), ("link", link, LINK_TO_WRITE)):
+        if given == unwritten:
+            why = "a waiver is for a defect that is understood"
+            values[key].place.refuse(f"is still what a check suggests; write it: {why}")
     return Waiver(
         gate=Gate.RESUME,
         group=Group(group),
         leaf=leaf,
         seen=tuple(_sighting(sighting) for sighting in values["seen"].items()),
-        reason=" ".join(values["reason"].text().split()),
+        reason=reason,
         link=link,
         expires=values["expires"].date(),
     )

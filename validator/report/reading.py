@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from types import NoneType, UnionType
@@ -58,9 +59,13 @@ def from_document(document: Mapping[str, Any], name: str) -> Report:
                 values[item.name] = _value(hints[item.name], holder[key], key)
             elif item.default is MISSING and item.default_factory is MISSING:
                 raise _WrongError(f"{key} is missing")
+        datetime.fromisoformat(values["started"])
         return Report(**values)
     except _WrongError as error:
         raise UsageError(f"{name} is no report of a check: {error}.") from None
+    except ValueError:
+        started = str(values["started"])[:40]
+        raise UsageError(f"{name} is no report of a check: started is {started!r}, and no ISO time.") from None
 
 
 def _value(hint: Any, found: Any, key: str) -> Any:

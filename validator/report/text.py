@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import TextIO
 
 #: Unicode categories that move the cursor, reorder or hide text, or stand for nothing that can be shown.
 _UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+#: A line feed that is meant: what begins with ``::`` after one, and any blanks, is a command to GitHub's runner.
+_LINE_FEED = re.compile(r"\n(?![^\S\n]*::)")
+
+#: Characters of something foreign within a sentence.
+_BRIEF = 200
 
 
 def printable(text: str) -> str:
@@ -17,6 +24,16 @@ def printable(text: str) -> str:
 def printable_lines(text: str) -> str:
     """Like :func:`printable`, but line feeds stay: for blocks that are meant to have several lines."""
     return "\n".join(printable(line) for line in text.split("\n"))
+
+
+def printable_message(text: str) -> str:
+    """Like :func:`printable_lines`, and no line after the first is a command to a runner of CI."""
+    return "\n".join(map(printable, _LINE_FEED.split(text)))
+
+
+def brief(value: object, limit: int = _BRIEF) -> str:
+    """What code under test wrote, for a sentence: on one line, and its middle left out where it is long."""
+    return printable(shortened(str(value), limit))
 
 
 def shortened(text: str, limit: int) -> str:

@@ -21,7 +21,7 @@ _MARKS = {
 def line_of(result: FaultResult) -> str:
     """One fault, as it is told while the self-test goes on."""
     seconds = seconds_in_words(result.seconds)
-    return f"  {_MARKS[result.outcome]:<14}  {result.name:<34}  {_found(result)}  ({seconds})"
+    return printable(f"  {_MARKS[result.outcome]:<14}  {result.name:<34}  {_found(result)}  ({seconds})")
 
 
 def as_text(result: SelfTestResult) -> str:

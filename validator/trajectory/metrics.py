@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 #: dtype -> (bytes, struct format of the same-width unsigned integer, struct format of the value or None for bfloat16)
 _FORMATS = {"float64": (8, "Q", "d"), "float32": (4, "I", "f"), "bfloat16": (2, "H", None), "int64": (8, "Q", "q")}
+
+#: dtype -> whether a text is the bits of a value of that dtype
+_BITS = {dtype: re.compile(f"[0-9a-f]{{{2 * width}}}").fullmatch for dtype, (width, *_) in _FORMATS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,17 @@ class Metric:
             raise ValueError(f"a metric of dtype {dtype!r} is made from its bits; values: float64, float32, int64")
         raw = struct.unpack("<" + unsigned, struct.pack("<" + form, value))[0]
         return cls(dtype, f"{raw:0{width * 2}x}")
+
+
+def parse_metric(fields: Mapping[str, Any]) -> tuple[str, Metric]:
+    """Name and value of a ``metric`` line. ``ValueError``, ``TypeError`` or ``KeyError`` where it is none."""
+    name, dtype, bits = fields["metric"], fields["dtype"], fields["bits"]
+    if not isinstance(name, str) or "\n" in name:
+        raise ValueError("a metric without a name of one line")
+    if dtype not in _BITS or _BITS[dtype](bits) is None:
+        raise ValueError("a metric whose bits do not fit its dtype")
+    name.encode()  # half a character is a ValueError
+    return name, Metric(dtype, bits)
 
 
 def ulp_distance(left: Metric, right: Metric) -> int | None:

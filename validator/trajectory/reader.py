@@ -15,7 +15,7 @@ from validator.trajectory.groups import Group, Moment
 from validator.trajectory.layout import ENVIRONMENT, SUMMARY, TREE, leaves_name, present_ranks, text_name
 from validator.trajectory.leaves import DIGEST_BYTES, LeafTable
 from validator.trajectory.lines import parse_key
-from validator.trajectory.metrics import Metric
+from validator.trajectory.metrics import Metric, parse_metric
 from validator.trajectory.record import GroupRecord
 from validator.trajectory.summary import file_fact, read_summary
 from validator.trajectory.tree import ABSENT, Rows, Tree
@@ -121,8 +121,12 @@ class Trajectory:
         row = self._rank_row(rank, moment)
         with (self.directory / text_name(rank)).open("rb") as file:
             text = os.pread(file.fileno(), int(row["text_bytes"][0]), int(row["text_at"][0]))
-        lines = (json.loads(line) for line in text.splitlines() if line.startswith(b'{"metric"'))
-        return {line["metric"]: Metric(line["dtype"], line["bits"]) for line in lines}
+        lines = (line for line in text.split(b"\n") if line.startswith(b'{"metric"'))
+        try:
+            return dict(parse_metric(json.loads(line)) for line in lines)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            path = self.directory / text_name(rank)
+            raise TrajectoryError(f"{path} was edited: a metric at {moment} is none") from None
 
     def group_rows(self, rank: int, moment: Moment) -> Rows:
         """The tree's rows of one rank at one moment, in the order of ``group_names``."""
@@ -161,7 +165,7 @@ class Trajectory:
             piece = 4096
             while True:
                 start = max(0, size - piece)
-                lines = os.pread(file.fileno(), size - start, start).splitlines()
+                *lines, _ = os.pread(file.fileno(), size - start, start).split(b"\n")
                 if len(lines) > 1 or start == 0:
                     ending: Mapping[str, Any] = json.loads(lines[-1])["end"]
                     return ending

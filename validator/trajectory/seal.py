@@ -24,19 +24,22 @@ from validator.trajectory.verify import VerifiedRank, verify_rank
 _GROUPS = tuple(Group)
 
 
-def seal(directory: Path, header: Mapping[str, Any], environment: Mapping[str, Any]) -> Trajectory:
+def seal(
+    directory: Path, header: Mapping[str, Any], environment: Mapping[str, Any], *, most_moments: int | None = None
+) -> Trajectory:
     """Turn the files of a launch into a trajectory, and open it.
 
     ``header`` (pipeline, hardware class, computation, stamps, …) and ``environment`` are carried as they are; both must
     be JSON. The trajectory is ``incomplete`` where a rank is absent, has no end record, or has other moments than the
     rest: then the moments that all ranks finished count. ``TrajectoryError`` where a file is not what a writer wrote,
-    where the directory is sealed already, or where the disk is full; the directory stays unsealed then.
+    where a rank has more than ``most_moments``, where the directory is sealed already, or where the disk is full; the
+    directory stays unsealed then.
     """
     if (directory / SUMMARY).exists():
         raise TrajectoryError(f"{directory} is sealed already; seal each launch's own directory once")
     try:
         with tempfile.TemporaryFile(dir=directory) as spool:
-            build = _Build(spool)
+            build = _Build(spool, most_moments)
             for rank in present_ranks(directory):
                 build.add(verify_rank(directory, rank))
             _finish(directory, build, header, environment)
@@ -50,8 +53,9 @@ def seal(directory: Path, header: Mapping[str, Any], environment: Mapping[str, A
 class _Build:
     """Gathers ranks one at a time; rows go to a spool, so that memory does not grow with ranks × moments × groups."""
 
-    def __init__(self, spool: IO[bytes]) -> None:
+    def __init__(self, spool: IO[bytes], most_moments: int | None) -> None:
         self._spool = spool
+        self._most_moments = most_moments
         self.ranks: list[int] = []
         self.moments: list[tuple[Moment, ...]] = []
         self.ended: list[bool] = []
@@ -78,6 +82,11 @@ class _Build:
             )
         if rank.rank >= rank.world_size:
             raise TrajectoryError(f"{text_name(rank.rank)} is foreign: its launch had {rank.world_size} ranks")
+        if self._most_moments is not None and len(rank.moments) > self._most_moments:
+            raise TrajectoryError(
+                f"{text_name(rank.rank)} has {len(rank.moments)} moments, "
+                f"and its launch at most {self._most_moments}; record the trajectory again"
+            )
         self.world_size = rank.world_size
         self.algorithm = rank.algorithm
         self.ranks.append(rank.rank)
@@ -120,7 +129,7 @@ class _Build:
         with path.open("wb") as tree:
             tree.seek(rank_rows.nbytes)
             for index, own in enumerate(self.moments):
-                chosen = [own.index(moment) for moment in moments] if own != moments else slice(None)
+                chosen = _places(own, moments) if own != moments else slice(None)
                 own_rank_rows = np.frombuffer(self._spool.read(len(own) * ROW_BYTES), RANK_ROW)
                 data = self._spool.read(len(own) * len(_GROUPS) * ROW_BYTES)
                 own_group_rows = np.frombuffer(data, GROUP_ROW).reshape(len(own), len(_GROUPS))
@@ -140,6 +149,12 @@ class _Build:
             number = self._tables[digest] = len(self._tables)
             self.table_rows.append((digest_words(digest), at, rank, len(table)))
         return number
+
+
+def _places(own: Sequence[Moment], moments: Sequence[Moment]) -> list[int]:
+    """Where each of ``moments`` stands in ``own``."""
+    places = {moment: place for place, moment in enumerate(own)}
+    return [places[moment] for moment in moments]
 
 
 def _finish(directory: Path, build: _Build, header: Mapping[str, Any], environment: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import xxhash
@@ -57,21 +57,49 @@ class Coverage:
 
         ``checkpoint`` is Megatron's sharded state dictionary. Its padding is local and never written.
         """
-        places: set[int] = set()
-        contents: set[bytes] = set()
-        for group in (*PERSISTENT_GROUPS, Group.GATHERED_PARAMETERS):
-            for leaf in state.leaves(group):
-                if digester.covers(group, leaf.name):
-                    if isinstance(leaf.source, Tensor):
-                        places.add(leaf.source.data_ptr())
-                    contents.add(xxhash.xxh3_128_digest(content_of(leaf)))
+        known = _Known(
+            leaf
+            for group in (*PERSISTENT_GROUPS, Group.GATHERED_PARAMETERS)
+            for leaf in state.leaves(group)
+            if digester.covers(group, leaf.name)
+        )
         for name, value in _contents(checkpoint):
-            self._expect("checkpoint", name, isinstance(value, Tensor) and _is_known(value, places, contents))
+            self._expect("checkpoint", name, isinstance(value, Tensor) and value in known)
 
     def _expect(self, kind: str, name: str, covered: bool) -> None:
         self._counts[kind] += covered
         if not covered:
             self._unmapped.append(f"{kind}: {name}")
+
+
+class _Known:
+    """The leaves that were digested, to look tensors up in by their place in memory, or else by their content.
+
+    Only leaves as long as a tensor that lies elsewhere are hashed: a save would else copy a GPU's whole state to the
+    host.
+    """
+
+    def __init__(self, leaves: Iterable[Leaf]) -> None:
+        self._places: set[int] = set()
+        self._by_length: dict[int, list[Leaf]] = {}
+        self._digests: dict[int, set[bytes]] = {}
+        for leaf in leaves:
+            if isinstance(leaf.source, Tensor):
+                self._places.add(leaf.source.data_ptr())
+            self._by_length.setdefault(_length(leaf.source), []).append(leaf)
+
+    def __contains__(self, tensor: Tensor) -> bool:
+        if tensor.numel() == 0 or tensor.data_ptr() in self._places:
+            return True
+        length = _length(tensor)
+        if length not in self._digests:
+            alike = self._by_length.get(length, ())
+            self._digests[length] = {xxhash.xxh3_128_digest(content_of(leaf)) for leaf in alike}
+        return xxhash.xxh3_128_digest(content_of(Leaf("", tensor))) in self._digests[length]
+
+
+def _length(source: Tensor | bytes) -> int:
+    return source.numel() * source.element_size() if isinstance(source, Tensor) else len(source)
 
 
 def _unpickled(value: Tensor | io.BytesIO | bytes) -> Any:
@@ -81,12 +109,6 @@ def _unpickled(value: Tensor | io.BytesIO | bytes) -> Any:
     else:
         content = value.getvalue() if isinstance(value, io.BytesIO) else value
     return pickle.loads(content) if content else {}  # noqa: S301 - its own process wrote it
-
-
-def _is_known(tensor: Tensor, places: set[int], contents: set[bytes]) -> bool:
-    if tensor.numel() == 0 or tensor.data_ptr() in places:
-        return True
-    return xxhash.xxh3_128_digest(content_of(Leaf("", tensor))) in contents
 
 
 def _contents(value: Any, path: str = "") -> Iterator[tuple[str, Tensor | bytes]]:

@@ -16,8 +16,8 @@ from validator.trajectory.leaves import XXH3, Algorithm, LeafKey, LeafTable
 from validator.trajectory.record import GroupRecord
 from validator.workload.state import Leaf
 
-#: Groups whose tensors stay where they are, so that a view of their memory can be kept.
-_STATIONARY = frozenset(
+#: Groups whose tensors stay where they are, so that what is known of their memory can be kept.
+STATIONARY = frozenset(
     {
         Group.PARAMETERS,
         Group.GATHERED_PARAMETERS,
@@ -69,7 +69,7 @@ class Digester:
         #: Who computes the digests, for the end record.
         self.described = {"algorithm": algorithm.name, "implementation": "host", "why": ""}
         self._keys: dict[Group, dict[str, tuple[Any, Any, str, LeafKey]]] = {group: {} for group in Group}
-        self._views: dict[Group, dict[str, _View]] = {group: {} for group in _STATIONARY}
+        self._views: dict[Group, dict[str, _View]] = {group: {} for group in STATIONARY}
         self._tables: dict[Group, LeafTable] = {}
         self._names: dict[Group, tuple[LeafTable, frozenset[str]]] = {}
 

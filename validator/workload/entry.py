@@ -13,7 +13,7 @@ def main(request_file: Path) -> int:
     """Run one launch; returns the exit code. A user's mistake is one line on standard error that begins with
     ``validator:``.
     """
-    from validator.errors import ValidatorError
+    from validator.errors import LaunchError, ValidatorError
     from validator.execute.request import LaunchRequest
     from validator.workload import launch
 
@@ -22,6 +22,14 @@ def main(request_file: Path) -> int:
     except ValidatorError as error:
         print(f"validator: {error}", file=sys.stderr, flush=True)
         return error.exit_code
+    except ImportError as error:
+        from validator.workload.megatron_internals.versions import missing_here
+
+        sentence = missing_here(error)
+        if not sentence:
+            raise
+        print(f"validator: {sentence}", file=sys.stderr, flush=True)
+        return LaunchError.exit_code
     return 0
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import time
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import validator
+from validator.errors import LaunchError
+from validator.execute.gpu_packages import DETERMINISTIC_SINCE, without_determinism
 from validator.execute.plugin import FOLDER as PLUGIN_FOLDER
 from validator.execute.request import LaunchRequest
 
@@ -30,6 +34,7 @@ def run(request: LaunchRequest) -> None:
 
         mamba_ssm_modules.install()  # plain PyTorch also where mamba-ssm is installed
     _apply_settings(request)
+    _refuse_packages(request)
 
     from validator.workload import megatron_internals
 
@@ -38,6 +43,7 @@ def run(request: LaunchRequest) -> None:
     args = megatron_internals.parse_arguments()
     _prepare_corpus(request)
 
+    importlib.import_module(_SPECS[request.spec][0])  # Megatron would pass over what it lacks
     from validator.workload import data, step
 
     if request.record:
@@ -90,6 +96,21 @@ def _apply_settings(request: LaunchRequest) -> None:
         torch.backends.mkldnn.enabled = bool(request.settings["mkldnn"])  # type: ignore[assignment]
     if "fill_uninitialized_memory" in request.settings:
         torch.utils.deterministic.fill_uninitialized_memory = bool(request.settings["fill_uninitialized_memory"])
+
+
+def _refuse_packages(request: LaunchRequest) -> None:
+    """Raise ``LaunchError`` for a package whose backward pass cannot be deterministic: in an image or on a cluster only
+    the launch sees what is installed.
+    """
+    if request.device != "cuda" or request.spec != "megatron":
+        return
+    versions: dict[str, str | None] = {}
+    for name in DETERMINISTIC_SINCE:
+        with suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    wrong = without_determinism(versions)
+    if wrong:
+        raise LaunchError(wrong)
 
 
 def _measure(request: LaunchRequest, args: Any) -> None:

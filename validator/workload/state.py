@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 import struct
@@ -15,6 +16,7 @@ from torch import Tensor
 from validator.trajectory.groups import Group
 from validator.workload import megatron_internals
 from validator.workload.megatron_internals import OwnedShard
+from validator.workload.module_tree import ModuleTree
 
 
 class Leaf(NamedTuple):
@@ -40,6 +42,7 @@ class TrainingState:
 
     def __init__(self, model: list[Any], optimizer: Any, scheduler: Any, args: Any) -> None:
         self.modules = megatron_internals.modules_of(model)
+        self._trees = [ModuleTree(module) for module in self.modules]
         self.optimizer = optimizer
         self.scheduler = scheduler
         self.args = args
@@ -68,14 +71,15 @@ class TrainingState:
 
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
         """Every parameter of every model chunk on this rank."""
-        for prefix, module in self._chunks():
-            for name, parameter in module.named_parameters():
+        for prefix, tree in self._chunks():
+            for name, parameter in tree.look().parameters:
                 yield prefix + name, parameter
 
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
         """Every buffer, in checkpoints or not, and FP8's scales and amax histories."""
-        for prefix, module in self._chunks():
-            for name, buffer in (*module.named_buffers(), *megatron_internals.fp8_states(module)):
+        for prefix, tree in self._chunks():
+            found = tree.look()
+            for name, buffer in (*found.buffers, *megatron_internals.fp8_states(found.modules)):
                 yield prefix + name, buffer
 
     def shards(self) -> Iterator[tuple[str, OwnedShard]]:
@@ -83,9 +87,9 @@ class TrainingState:
         for name, shard, _ in self._shards:
             yield name, shard
 
-    def _chunks(self) -> Iterator[tuple[str, torch.nn.Module]]:
-        for index, module in enumerate(self.modules):
-            yield f"chunk{index}." if len(self.modules) > 1 else "", module
+    def _chunks(self) -> Iterator[tuple[str, ModuleTree]]:
+        for index, tree in enumerate(self._trees):
+            yield f"chunk{index}." if len(self._trees) > 1 else "", tree
 
     def _parameters(self) -> Iterator[Leaf]:
         for name, shard, span in self._shards:
@@ -111,9 +115,8 @@ class TrainingState:
     def _optimizer(self) -> Iterator[Leaf]:
         for name, shard, span in self._shards:
             for key, value in shard.state.items():
-                yield (
-                    Leaf(f"{name}/{key}", value, span) if isinstance(value, Tensor) else number(f"{name}/{key}", value)
-                )
+                full = _part_of(name, key)
+                yield Leaf(full, value, span) if isinstance(value, Tensor) else number(full, value)
         for position, one in enumerate(megatron_internals.inner_optimizers(self.optimizer)):
             for index, group in enumerate(one.optimizer.param_groups):
                 for key, value in group.items():
@@ -134,7 +137,7 @@ class TrainingState:
         yield Leaf("cpu", torch.get_rng_state())
         yield Leaf("device", torch.cuda.get_rng_state())
         for name, state in megatron_internals.random_tracker_states().items():
-            yield Leaf(name, state if isinstance(state, Tensor) else state.get_state())
+            yield Leaf(name, megatron_internals.state_tensor(state))
 
     def _data_position(self) -> Iterator[Leaf]:
         for name in ("consumed_train_samples", "consumed_valid_samples", "skipped_train_samples"):
@@ -145,6 +148,12 @@ class TrainingState:
             yield number(key, value)
         yield number("global_batch_size", megatron_internals.global_batch_size())
         yield number("micro_batches", megatron_internals.micro_batches())
+
+
+@functools.cache
+def _part_of(name: str, key: str) -> str:
+    """The name of a part. The same string each time: looking a new one up among thousands costs its hash."""
+    return f"{name}/{key}"
 
 
 def _value(name: str, value: Any) -> Leaf:

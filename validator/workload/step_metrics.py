@@ -24,6 +24,24 @@ def metric_of(value: Tensor | float | int) -> Metric:
     return Metric(str(flat.dtype).removeprefix("torch."), f"{raw:0{2 * bytes_wide}x}")
 
 
+def on_host(tables: Mapping[str, Mapping[Any, Any]]) -> dict[str, dict[Any, Any]]:
+    """The same tables, with tensors of one element in the host's memory: all of one device and dtype come in one copy.
+
+    Each copy waits for the device, and a step has some sixty metrics.
+    """
+    found = {table: dict(values) for table, values in tables.items()}
+    alike: dict[tuple[torch.device, torch.dtype], list[tuple[str, Any]]] = {}
+    for table, values in found.items():
+        for name, value in values.items():
+            if isinstance(value, Tensor):
+                alike.setdefault((value.device, value.dtype), []).append((table, name))
+    for places in alike.values():
+        brought = torch.stack([found[table][name].detach().reshape(()) for table, name in places]).cpu()
+        for (table, name), value in zip(places, brought.unbind(), strict=True):
+            found[table][name] = value
+    return found
+
+
 class StepMetrics:
     """Collects what one step reports, from the loss function to the return of ``train_step``.
 
@@ -49,38 +67,46 @@ class StepMetrics:
 
     def take(self, losses: Mapping[str, Tensor], skipped: bool, gradient_norm: Any) -> dict[str, Metric]:
         """The metrics of the step that has just returned; forgets the step."""
+        depths = megatron_internals.multi_token_prediction_losses() if self._sums else None
+        here = on_host(
+            {
+                "losses": losses,
+                "sums": {index: report[0] for index, report in enumerate(self._sums)},
+                "tokens": {index: report[1] for index, report in enumerate(self._sums)},
+                "depths": {} if depths is None else dict(enumerate(depths, start=1)),
+                "routers": self._router_losses.take() if self._router_losses else {},
+                "optimizer": {"norm": gradient_norm, "scale": self._optimizer.get_loss_scale()},
+            }
+        )
         metrics: dict[str, Metric] = {}
         training_loss = 0.0
-        for name, value in losses.items():
+        for name, value in here["losses"].items():
             metrics[name.replace(" ", "_")] = metric_of(value)
         if "lm loss" in losses:
-            training_loss += float(losses["lm loss"])
+            training_loss += float(here["losses"]["lm loss"])
 
         tokens = 0
-        for index, report in enumerate(self._sums):
-            metrics[f"lm_loss_sum.{index}"] = metric_of(report[0])
-            metrics[f"tokens.{index}"] = metric_of(int(report[1]))
-            tokens += int(report[1])
+        for index, value in here["sums"].items():
+            micro_batch = int(here["tokens"][index])
+            metrics[f"lm_loss_sum.{index}"] = metric_of(value)
+            metrics[f"tokens.{index}"] = metric_of(micro_batch)
+            tokens += micro_batch
         micro_batches = megatron_internals.micro_batches()
-        depth_losses = megatron_internals.multi_token_prediction_losses() if self._sums else None
-        if depth_losses is not None:
-            scale = self._args.mtp_loss_scaling_factor / self._args.mtp_num_layers
-            for depth, value in enumerate(depth_losses.tolist(), start=1):
-                mean = value / micro_batches
-                metrics[f"mtp_loss.{depth}"] = Metric.of(mean)
-                training_loss += scale * mean
-        for (name, layer), value in (self._router_losses.take() if self._router_losses else {}).items():
+        for depth, value in here["depths"].items():
+            mean = float(value) / micro_batches
+            metrics[f"mtp_loss.{depth}"] = Metric.of(mean)
+            training_loss += self._args.mtp_loss_scaling_factor / self._args.mtp_num_layers * mean
+        for (name, layer), value in here["routers"].items():
             mean = float(value) / micro_batches
             metrics[f"{name}.layer{layer}"] = Metric.of(mean)
             training_loss += self._coefficient(name) * mean
         metrics["training_loss"] = Metric.of(training_loss)
 
-        if gradient_norm is not None:
-            metrics["grad_norm"] = metric_of(
-                gradient_norm if isinstance(gradient_norm, Tensor) else float(gradient_norm)
-            )
+        norm = here["optimizer"]["norm"]
+        if norm is not None:
+            metrics["grad_norm"] = metric_of(norm if isinstance(norm, Tensor) else float(norm))
         metrics["learning_rate"] = Metric.of(megatron_internals.learning_rate(self._optimizer))
-        metrics["loss_scale"] = metric_of(self._optimizer.get_loss_scale())
+        metrics["loss_scale"] = metric_of(here["optimizer"]["scale"])
         metrics["skipped"] = Metric.of(int(skipped), "int64")
         metrics["tokens"] = Metric.of(tokens, "int64")
         self._sums = []

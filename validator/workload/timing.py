@@ -19,14 +19,17 @@ from validator.workload import claims, megatron_internals
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
-#: What nvidia-smi is asked for, and the name each answer gets.
+#: What holds the clocks back, by the names that drivers have for it, the newest first. A name that nvidia-smi does not
+#: know makes it refuse the whole question.
+_HELD_BACK = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
+
+#: What nvidia-smi is asked for beside that, and the name each answer gets.
 _GPU_QUESTIONS = {
     "clocks.sm": "sm_clock_mhz",
     "clocks.max.sm": "sm_clock_max_mhz",
     "temperature.gpu": "temperature_celsius",
     "power.draw": "power_watts",
     "power.limit": "power_limit_watts",
-    "clocks_throttle_reasons.active": "throttle_reasons",
     "mig.mode.current": "mig",
     "ecc.errors.corrected.volatile.total": "corrected_memory_errors",
     "ecc.errors.uncorrected.volatile.total": "uncorrected_memory_errors",
@@ -104,18 +107,26 @@ def gpu_state() -> dict[str, Any] | None:
     ``None`` where nvidia-smi does not answer.
     """
     try:
-        identity = str(torch.cuda.get_device_properties(torch.cuda.current_device()).uuid)
-        done = subprocess.run(
-            [
-                "nvidia-smi", f"--id=GPU-{identity.removeprefix('GPU-')}", f"--query-gpu={','.join(_GPU_QUESTIONS)}",
-                "--format=csv,noheader,nounits",
-            ],
-            capture_output=True, text=True, timeout=20, check=True,
-        )  # fmt: skip
+        identity = str(torch.cuda.get_device_properties(torch.cuda.current_device()).uuid).removeprefix("GPU-")
+        for name in _HELD_BACK:
+            answers = _asked(identity, [*_GPU_QUESTIONS, name])
+            if answers is not None:
+                return dict(zip([*_GPU_QUESTIONS.values(), "throttle_reasons"], map(_number, answers), strict=False))
     except (OSError, subprocess.SubprocessError, AttributeError, RuntimeError):
-        return None
-    answers = [answer.strip() for answer in done.stdout.split(",")]
-    return dict(zip(_GPU_QUESTIONS.values(), map(_number, answers), strict=False))
+        pass
+    return None
+
+
+def _asked(identity: str, questions: list[str]) -> list[str] | None:
+    """What nvidia-smi answers about one GPU, ``None`` where it refuses a question."""
+    done = subprocess.run(
+        [
+            "nvidia-smi", f"--id=GPU-{identity}", f"--query-gpu={','.join(questions)}",
+            "--format=csv,noheader,nounits",
+        ],
+        capture_output=True, text=True, timeout=20, check=False,
+    )  # fmt: skip
+    return None if done.returncode else [answer.strip() for answer in done.stdout.split(",")]
 
 
 def _number(text: str) -> float | str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Sequence
+
 import pytest
 import torch
 
@@ -12,6 +15,7 @@ from validator.trajectory.known_answers import check_known_answers, expected_ans
 from validator.trajectory.leaves import MIXSUM, leaf_digest
 from validator.trajectory.record import GroupRecord
 from validator.workload.cuda import digester as module
+from validator.workload.cuda.contents import Contents
 from validator.workload.cuda.digester import DeviceDigester
 from validator.workload.cuda.implementation import Implementation
 from validator.workload.cuda.plain import PlainLanes
@@ -129,3 +133,75 @@ def test_it_works_without_pytorchs_functions_as_in_a_launch(digester: DeviceDige
         leaves = [Leaf("a", torch.nn.Parameter(torch.ones(5)))]
         record = digester.record(Group.PARAMETERS, leaves)
         assert record.digests == expected(record, leaves)
+
+
+class Counted(PlainLanes):
+    """Notes the addresses and sizes that it was given."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[list[int], list[int]]] = []
+
+    def __call__(self, contents: Contents, seeds: Sequence[int], lanes: torch.Tensor, place: object = None) -> None:
+        self.seen.append((list(contents.addresses), list(contents.sizes)))
+        super().__call__(contents, seeds, lanes)
+
+
+def test_a_kernel_is_given_where_every_leaf_lies_and_how_long_it_is() -> None:
+    sums = Counted()
+    digester = DeviceDigester(CPU, Implementation(sums))
+    weight, bias, empty = torch.ones(3, 4), torch.ones(5, dtype=torch.bfloat16), torch.empty(0, 2)
+    digester.record(Group.PARAMETERS, [Leaf("weight", weight), number("n", 1), Leaf("bias", bias), Leaf("none", empty)])
+    assert sums.seen == [([weight.data_ptr(), bias.data_ptr(), empty.data_ptr()], [48, 10, 0])]
+
+
+def test_a_leaf_that_moved_or_became_another_is_seen_as_it_is_now(digester: DeviceDigester) -> None:
+    """What is known of a leaf from before is of no use once its tensor says something else."""
+    base = torch.arange(16.0)
+    square = torch.arange(16.0).view(4, 4)
+    states = [
+        Leaf("a", base),
+        Leaf("a", base.view(torch.int32)),  # other dtype, same memory
+        Leaf("a", base.view(2, 8)),  # other shape, same memory
+        Leaf("a", base[:8]),  # shorter, same address
+        Leaf("a", base[8:]),  # same length, elsewhere
+        Leaf("a", base, "0:16/32"),  # another shard
+        Leaf("a", square),
+        Leaf("a", square.t()),  # same address, dtype and shape, and other bytes in row order
+        Leaf("a", square),
+        Leaf("a", b"no tensor"),
+        Leaf("a", base),
+    ]
+    for leaf in states:
+        record = digester.record(Group.PARAMETERS, [leaf])
+        assert record.digests == expected(record, [leaf])
+        key = record.table.keys[0]
+        assert (key.shard, key.shape) == (leaf.shard, tuple(getattr(leaf.source, "shape", (9,))))
+
+
+def test_a_tensor_given_other_memory_in_place_is_seen_with_it(digester: DeviceDigester) -> None:
+    weight = torch.nn.Parameter(torch.zeros(6))
+    leaves = [Leaf("weight", weight)]
+    before = digester.record(Group.PARAMETERS, leaves).digests
+    weight.data = torch.ones(6)
+    record = digester.record(Group.PARAMETERS, leaves)
+    assert record.digests == expected(record, leaves) != before
+
+
+def test_nothing_is_kept_alive_of_what_was_captured(digester: DeviceDigester) -> None:
+    weight = torch.zeros(6)
+    gone = weakref.ref(weight)
+    digester.record(Group.PARAMETERS, [Leaf("weight", weight)])
+    del weight
+    assert gone() is None
+
+
+def test_a_copy_in_row_order_lives_until_its_lanes_are_summed() -> None:
+    class Late(PlainLanes):
+        def __call__(self, contents: Contents, seeds: Sequence[int], lanes: torch.Tensor, place: object = None) -> None:
+            torch.full((6, 4), 7.0)  # would take the place of a copy that was let go
+            super().__call__(contents, seeds, lanes)
+
+    digester = DeviceDigester(CPU, Implementation(Late()))
+    leaves = [Leaf("transposed", torch.arange(24.0).view(4, 6).t())]
+    record = digester.record(Group.PARAMETERS, leaves)
+    assert record.digests == expected(record, leaves)

@@ -12,6 +12,7 @@ from tests.workload.isolated import isolated
 from validator.errors import LaunchError
 from validator.trajectory import mixsum
 from validator.workload.cuda import implementation
+from validator.workload.cuda.contents import Contents
 from validator.workload.cuda.implementation import choose, wrong_answer
 from validator.workload.cuda.plain import PlainLanes
 
@@ -32,10 +33,10 @@ class Wrong(PlainLanes):
     def __init__(self, beyond: int = 10**9, offsets: bool = True) -> None:
         self._beyond, self._offsets = beyond, offsets
 
-    def __call__(self, contents: Sequence[Tensor], seeds: Sequence[int], lanes: Tensor, place: Hashable = None) -> None:
+    def __call__(self, contents: Contents, seeds: Sequence[int], lanes: Tensor, place: Hashable = None) -> None:
         super().__call__(contents, seeds, lanes)
-        for content, row in zip(contents, lanes, strict=True):
-            if content.numel() > self._beyond or (not self._offsets and content.data_ptr() % 8 and content.numel()):
+        for address, size, row in zip(contents.addresses, contents.sizes, lanes, strict=True):
+            if size > self._beyond or (not self._offsets and address % 8 and size):
                 row[1] += 1
 
 
@@ -95,5 +96,5 @@ def test_nothing_is_recorded_where_pytorch_is_wrong_as_well(monkeypatch: pytest.
 def test_lanes_become_the_digests_of_the_definition() -> None:
     content = torch.arange(77, dtype=torch.uint8)
     lanes = torch.zeros((1, 2), dtype=torch.int64)
-    PlainLanes()([content], [5], lanes)
+    PlainLanes()(Contents.of([content]), [5], lanes)
     assert implementation.digests_of(lanes, [5], [77]) == mixsum.digest(content.numpy(), 5)

@@ -13,16 +13,18 @@ from tests.workload.isolated import isolated
 
 
 def interpreted_places() -> None:
+    from validator.workload.cuda.contents import Contents
     from validator.workload.cuda.launcher import TritonLanes
 
     contents = list(placed(longest=8200))
     seeds = [11 * index for index in range(len(contents))]
     lanes = torch.zeros((len(contents), 2), dtype=torch.int64)
-    TritonLanes()(contents, seeds, lanes)
+    TritonLanes()(Contents.of(contents), seeds, lanes)
     assert lanes.tolist() == [expected(content, seed) for content, seed in zip(contents, seeds, strict=True)]
 
 
 def interpreted_dtypes() -> None:
+    from validator.workload.cuda.contents import Contents
     from validator.workload.cuda.launcher import TritonLanes
 
     sum_lanes = TritonLanes()
@@ -41,7 +43,7 @@ def interpreted_dtypes() -> None:
             contents.append(memory((length + start) * width, seed % 2**32)[start * width :])
             seeds.append(seed)
         lanes = torch.zeros((len(leaves), 2), dtype=torch.int64)
-        sum_lanes(contents, seeds, lanes)
+        sum_lanes(Contents.of(contents), seeds, lanes)
         assert lanes.tolist() == [expected(content, seed) for content, seed in zip(contents, seeds, strict=True)]
 
     agree()
@@ -53,6 +55,7 @@ def interpreted_pieces() -> None:
 
     from validator.trajectory import mixsum
     from validator.workload.cuda import kernel, launcher
+    from validator.workload.cuda.contents import Contents
     from validator.workload.cuda.segments import POSITION, cut
 
     contents = [memory(270_001, 2)[1:], memory(262_144, 3), memory(262_152, 4), torch.empty(0, dtype=torch.uint8)]
@@ -60,13 +63,13 @@ def interpreted_pieces() -> None:
     sum_lanes = launcher.TritonLanes()
     for _ in range(2):
         lanes = torch.zeros((4, 2), dtype=torch.int64)
-        sum_lanes(contents, [7] * 4, lanes, "parameters")
+        sum_lanes(Contents.of(contents), [7] * 4, lanes, "parameters")
         assert lanes.tolist() == want
     contents[1][5] ^= 1  # other bytes at the same place
-    sum_lanes(contents, [7] * 4, lanes := torch.zeros((4, 2), dtype=torch.int64), "parameters")
+    sum_lanes(Contents.of(contents), [7] * 4, lanes := torch.zeros((4, 2), dtype=torch.int64), "parameters")
     assert lanes.tolist() == [want[0], expected(contents[1], 7), *want[2:]] != want
     contents[2] = contents[2][:-1]  # another length
-    sum_lanes(contents, [7] * 4, lanes := torch.zeros((4, 2), dtype=torch.int64), "parameters")
+    sum_lanes(Contents.of(contents), [7] * 4, lanes := torch.zeros((4, 2), dtype=torch.int64), "parameters")
     assert lanes.tolist()[2] == expected(contents[2], 7)
 
     small = memory(4096, 5)

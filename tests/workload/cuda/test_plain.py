@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.workload.cuda.contents import DTYPES, expected, memory, placed
 from validator.trajectory.mixsum import key_of
+from validator.workload.cuda.contents import Contents
 from validator.workload.cuda.plain import PlainLanes, add_lanes
 
 
@@ -15,7 +16,7 @@ def test_every_size_at_every_place_within_a_word() -> None:
     contents = list(placed())
     seeds = [11 * index for index in range(len(contents))]
     lanes = torch.zeros((len(contents), 2), dtype=torch.int64)
-    PlainLanes()(contents, seeds, lanes)
+    PlainLanes()(Contents.of(contents), seeds, lanes)
     assert lanes.tolist() == [expected(content, seed) for content, seed in zip(contents, seeds, strict=True)]
 
 
@@ -30,7 +31,7 @@ def test_any_dtype_length_offset_and_seed(dtype: torch.dtype, length: int, start
     )
     content = tensor.view(torch.uint8) if tensor.numel() else torch.empty(0, dtype=torch.uint8)
     lanes = torch.zeros((1, 2), dtype=torch.int64)
-    PlainLanes()([content], [seed], lanes)
+    PlainLanes()(Contents.of([tensor]), [seed], lanes)
     assert lanes.tolist() == [expected(content, seed)]
 
 

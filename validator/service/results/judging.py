@@ -14,6 +14,7 @@ from validator.check.base import Base, read_base_of
 from validator.errors import UsageError, ValidatorError
 from validator.golden import Golden, GoldenStore
 from validator.overhead.anew import judge as judge_again
+from validator.overhead.record import checked
 from validator.pipeline import load_pipeline
 from validator.report.json import report_schema
 from validator.report.model import Report, Verdict
@@ -79,9 +80,12 @@ def _claimed(file: Path) -> Report:
         where = "/".join(map(str, problem.absolute_path))
         raise ContentError(f"The report does not fit its schema at {where[:200] or 'its top'}.")
     try:
-        return from_document(document, REPORT)
-    except (UsageError, RecursionError) as error:
+        claimed = from_document(document, REPORT)
+        if claimed.overhead is not None:
+            checked(claimed.overhead, f"{REPORT}: overhead")
+    except (ValidatorError, RecursionError) as error:
         raise ContentError(str(error)[:500]) from error
+    return claimed
 
 
 def _insist_on_origin(reference: Path, claimed: Report) -> None:

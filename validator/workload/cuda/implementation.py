@@ -18,20 +18,19 @@ from validator.trajectory.known_answers import KNOWN_ANSWERS, expected_answers
 from validator.trajectory.leaves import DIGEST_BYTES, MIXSUM
 from validator.trajectory.mixsum import WORD_BYTES
 from validator.trajectory.mixsum_words import digests
+from validator.workload.cuda.contents import Contents
 from validator.workload.cuda.plain import PlainLanes
 
 
 class SumLanes(Protocol):
-    """Adds the lanes of flat uint8 tensors to the rows of an int64 tensor [contents, 2] on the same device.
+    """Adds the lanes of contents, each with its seed, to the rows of an int64 tensor [contents, 2] on the same device.
 
-    Calls with one ``place`` are expected to name the same tensors again and again.
+    Calls with one ``place`` are expected to name the same memory again and again.
     """
 
     name: str
 
-    def __call__(
-        self, contents: Sequence[Tensor], seeds: Sequence[int], lanes: Tensor, place: Hashable = None
-    ) -> None: ...
+    def __call__(self, contents: Contents, seeds: Sequence[int], lanes: Tensor, place: Hashable = None) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ def wrong_answer(sum_lanes: SumLanes, device: torch.device) -> str:
             part = memory[offset : offset + len(content)]
             part.copy_(torch.frombuffer(bytearray(content), dtype=torch.uint8)) if content else None
             lanes = torch.zeros((1, 2), dtype=torch.int64, device=device)
-            sum_lanes([part], [key.seed], lanes)
+            sum_lanes(Contents.of([part]), [key.seed], lanes)
             answer = digests_of(lanes, [key.seed], [len(content)]).hex()
             if answer != expected[key.name]:
                 return f"{key.name!r} at byte {offset} of a word"

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from validator.workload.cuda import kernel
+from validator.workload.cuda.contents import Contents
 from validator.workload.cuda.segments import cut
 
 
@@ -21,11 +22,9 @@ class TritonLanes:
         self.name = f"Triton {triton.__version__}"
         self._tables: dict[Hashable, tuple[Any, tuple[Tensor, Tensor]]] = {}
 
-    def __call__(self, contents: Sequence[Tensor], seeds: Sequence[int], lanes: Tensor, place: Hashable = None) -> None:
-        """Add each content's lanes to its row of ``lanes``, int64 [contents, 2]; contents are flat uint8 tensors."""
-        addresses = [content.data_ptr() for content in contents]
-        sizes = [content.numel() for content in contents]
-        lie = (addresses, sizes, seeds)
+    def __call__(self, contents: Contents, seeds: Sequence[int], lanes: Tensor, place: Hashable = None) -> None:
+        """Add each content's lanes to its row of ``lanes``, int64 [contents, 2]."""
+        lie = (contents.addresses, contents.sizes, seeds)
         known = self._tables.get(place)
         if known is None or known[0] != lie:
             tables = tuple(torch.from_numpy(table).to(lanes.device) for table in cut(*lie))

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from validator.trajectory.mixsum import FIRST_FACTOR, LANE_FACTOR, MASK, SECOND_FACTOR, STEP, WORD_BYTES, key_of
+from validator.workload.cuda.contents import Contents
 
 #: Words that are mixed at a time: what the intermediate results need is a few times 32 MiB.
 _BLOCK = 1 << 22
@@ -19,9 +20,9 @@ class PlainLanes:
 
     name = "PyTorch"
 
-    def __call__(self, contents: Sequence[Tensor], seeds: Sequence[int], lanes: Tensor, place: Any = None) -> None:
-        """Add each content's lanes to its row of ``lanes``, int64 [contents, 2]; contents are flat uint8 tensors."""
-        for content, seed, row in zip(contents, seeds, lanes, strict=True):
+    def __call__(self, contents: Contents, seeds: Sequence[int], lanes: Tensor, place: Any = None) -> None:
+        """Add each content's lanes to its row of ``lanes``, int64 [contents, 2]."""
+        for content, seed, row in zip(contents.flat(), seeds, lanes, strict=True):
             add_lanes(content, key_of(seed), row)
 
 

@@ -18,6 +18,7 @@ from validator.workload.megatron_internals.generators import (
     random_tracker_states,
     set_generator_states,
     set_random_tracker_states,
+    state_tensor,
 )
 from validator.workload.megatron_internals.loop import (
     Hooks,
@@ -80,6 +81,7 @@ __all__ = [
     "require",
     "set_generator_states",
     "set_random_tracker_states",
+    "state_tensor",
     "tokenizer",
     "version",
     "wrap_phases",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -24,14 +24,14 @@ def modules_of(model: list[Any]) -> list[torch.nn.Module]:
 _SCALING = ("scale", "scale_inv", "amax_history")
 
 
-def fp8_states(module: torch.nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Scales and amax histories of every module below ``module`` that computes in FP8 with delayed scaling.
+def fp8_states(modules: Iterable[tuple[str, torch.nn.Module]]) -> Iterator[tuple[str, Tensor]]:
+    """Scales and amax histories of those ``modules`` (with their paths) that compute in FP8 with delayed scaling.
 
     They decide how the next step is rounded, and are no buffers of PyTorch's. Nothing for other recipes, which derive
     their scales from what they scale.
     """
-    for path, part in module.named_modules():
-        meta = getattr(part, "fp8_meta", None)
+    for path, part in modules:
+        meta = vars(part).get("fp8_meta")  # an attribute of the module's own, which getattr would look for everywhere
         for key in sorted(meta, key=str) if isinstance(meta, Mapping) else ():
             for name in _SCALING:
                 value = getattr(meta[key], name, None)
@@ -61,7 +61,7 @@ def plain_parts(name: str, tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class OwnedShard:
     """The part of one parameter that this rank's distributed optimizer owns.
 
@@ -75,6 +75,7 @@ class OwnedShard:
     shard: Tensor
     main: Tensor
     optimizer: Any
+    _gradient: tuple[Tensor, int, Tensor] | None = field(default=None, init=False, repr=False)
 
     @property
     def state(self) -> Mapping[str, Any]:
@@ -85,8 +86,11 @@ class OwnedShard:
     @property
     def gradient(self) -> Tensor:
         """The reduced gradient of this part, as the optimizer is about to read it."""
-        gradient: Tensor = self.parameter.main_grad  # type: ignore[attr-defined]
-        return gradient.view(-1)[self.start : self.end]
+        whole: Tensor = self.parameter.main_grad  # type: ignore[attr-defined]
+        known = self._gradient
+        if known is None or known[0] is not whole or known[1] != whole.data_ptr():
+            known = self._gradient = whole, whole.data_ptr(), whole.view(-1)[self.start : self.end]
+        return known[2]
 
 
 def inner_optimizers(optimizer: Any) -> list[Any]:
