@@ -93,3 +93,9 @@ def test_a_restored_step_count_is_continued() -> None:
     parameter.grad = torch.ones(1)
     adam.step()
     assert adam.param_groups[0]["step"] == 8
+
+
+def test_on_a_device_the_root_is_the_devices_own() -> None:
+    """A meta tensor has no memory that NumPy could read, as one on a GPU has none."""
+    tensor = torch.ones(3, device="meta")
+    assert square_root_(tensor) is tensor

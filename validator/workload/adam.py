@@ -13,11 +13,14 @@ from torch import Tensor
 
 
 def square_root_(tensor: Tensor) -> Tensor:
-    """The square root of a float32 tensor in its place, correctly rounded as IEEE 754 has it; returns the tensor.
+    """The square root of a float32 tensor in its place, on a CPU correctly rounded as IEEE 754 has it; returns the
+    tensor.
 
     PyTorch takes Intel's vector library for it on a CPU. That one is right in all but the last bit, and in the last bit
     is not the same on Intel's and AMD's processors, whatever ``MKL_CBWR`` says.
     """
+    if tensor.device.type != "cpu":
+        return tensor.sqrt_()
     numpy.sqrt(tensor.numpy(), out=tensor.numpy())
     return tensor
 
