@@ -157,11 +157,14 @@ def test_an_interrupt_ends_all_of_them(project: Project, number: signal.Signals)
     ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=project.folder, env=environment)
-    deadline = time.monotonic() + 20
-    while len(list(project.folder.glob("runs/*/launches/*/trajectory/rank-*.bin"))) < 2 and time.monotonic() < deadline:
+
+    def both_run() -> bool:
+        recorded = {file.parent for file in project.folder.glob("runs/*/launches/*/trajectory/rank-*")}
+        return len(recorded) == 2 and len(processes_of_launches_in(project.folder)) >= 4
+
+    deadline = time.monotonic() + 60
+    while not both_run() and time.monotonic() < deadline:
         time.sleep(0.05)
-        if len({p.parent for p in project.folder.glob("runs/*/launches/*/trajectory/rank-*")}) == 2:
-            break
     assert len(processes_of_launches_in(project.folder)) >= 4
     process.send_signal(number)
     _, err = process.communicate(timeout=20)
