@@ -32,7 +32,7 @@ policy:
   gates: {golden: required, repeatability: required, resume: required}
   resume:
     saves: [{step: 3, mode: synchronous}, {step: 6, mode: asynchronous}]
-  limits: {launch_seconds: 20}
+  limits: {launch_seconds: 120}
 """
 
 

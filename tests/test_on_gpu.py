@@ -167,13 +167,13 @@ def test_a_script_that_is_ended_leaves_nothing_running(script: Script) -> None:
     mark = f"MARK={script.folder}"
     environment = script.environment(PACE="300", MARK=str(script.folder))
     with subprocess.Popen(script.command("tests", "golden"), env=environment, stdout=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline and not ((script.folder / "notes").exists() and len(script.notes) == 2):
             time.sleep(0.05)
         assert len(script.notes) == 2
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 143
-    deadline = time.monotonic() + 10
+        assert process.wait(30) == 143
+    deadline = time.monotonic() + 30
     while (left := carrying(mark)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert left == []

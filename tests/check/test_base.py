@@ -48,7 +48,7 @@ def test_policy_of_the_change_has_no_effect_and_is_shown(project: Project, repo:
     project.double.misbehave(every={"rank_rng": True})
     suggested = project.check().report["waivers"]["suggested"]
     project.change("golden: required, repeatability: required, resume: required", "golden: off, resume: advisory")
-    project.change("launch_seconds: 20", "launch_seconds: 2000")
+    project.change("launch_seconds: 120", "launch_seconds: 2000")
     project.pipeline.write_text(project.pipeline.read_text() + written_out(suggested))
     repo.commit("drops a gate, raises a limit, adds a waiver")
 
@@ -57,7 +57,7 @@ def test_policy_of_the_change_has_no_effect_and_is_shown(project: Project, repo:
     changes = {row["key"]: (row["before"], row["after"]) for row in ran.report["policy_changes"]}
     assert changes["gates.golden"] == ("required", "off")
     assert changes["gates.resume"] == ("required", "advisory")
-    assert changes["launch_seconds"] == ("20", "2000")
+    assert changes["launch_seconds"] == ("120", "2000")
     assert "Policy changed here" in ran.out
     assert "gates.golden: required -> off" in ran.out
     before, after = changes["waivers.rng/expert-parallel-rng"]

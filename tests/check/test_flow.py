@@ -239,7 +239,7 @@ def test_a_checkpoint_that_is_never_complete_is_an_error(project: Project) -> No
 
 
 def test_a_launch_that_hangs_is_an_error(project: Project) -> None:
-    project.change("launch_seconds: 20", "launch_seconds: 1")
+    project.change("launch_seconds: 120", "launch_seconds: 1")
     project.double.misbehave(reference={"hang": {"step": 2}})
     ran = project.check()
     assert (ran.code, ran.verdict) == (3, "error")

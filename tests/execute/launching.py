@@ -57,7 +57,7 @@ def processes_of_launches_in(folder: Path) -> list[int]:
     return found
 
 
-def wait_until_gone(folder: Path, seconds: float = 5.0) -> list[int]:
+def wait_until_gone(folder: Path, seconds: float = 20.0) -> list[int]:
     """Processes still there after ``seconds``, or none as soon as all have gone."""
     deadline = time.monotonic() + seconds
     while (left := processes_of_launches_in(folder)) and time.monotonic() < deadline:

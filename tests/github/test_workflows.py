@@ -63,7 +63,7 @@ def test_a_plan_that_fails_and_a_launch_that_is_missing_fail_the_aggregate(team:
 def test_a_change_of_numerics_cannot_loosen_its_own_check(team: Team) -> None:
     text = team.hub.project.pipeline.read_text()
     text = text.replace("golden: required, repeatability: required", "golden: off, repeatability: advisory")
-    text = text.replace("launch_seconds: 20", "launch_seconds: 2000")
+    text = text.replace("launch_seconds: 120", "launch_seconds: 2000")
     text += (
         "  waivers:\n  - gate: resume\n    leaf: rng/cpu\n    reason: looks harmless\n"
         "    link: https://example.com/1\n    expires: 2099-01-01\n"

@@ -28,7 +28,7 @@ def limits(project: Project, **changes: int) -> None:
     """Small limits, so that harm shows soon."""
     values = {"launch_seconds": 20, "memory_gibibytes": 1, "disk_gibibytes": 1, "processes": 64} | changes
     text = ", ".join(f"{name}: {value}" for name, value in values.items())
-    project.change("limits: {launch_seconds: 20}", f"limits: {{{text}}}")
+    project.change("limits: {launch_seconds: 120}", f"limits: {{{text}}}")
 
 
 def act(project: Project, image: str, name: str) -> Ran:

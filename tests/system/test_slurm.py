@@ -103,7 +103,7 @@ def test_a_failure_inside_a_job_is_told_from_its_log(project: Project, cluster: 
 
 
 def test_the_time_limit_cancels_the_job(project: Project, cluster: Cluster) -> None:
-    project.change("launch_seconds: 20", "launch_seconds: 3")
+    project.change("launch_seconds: 120", "launch_seconds: 3")
     project.double.misbehave(every={"hang": {"step": 2}})
     ran = check(project)
     assert ran.verdict == "error"
