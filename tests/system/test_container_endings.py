@@ -97,7 +97,7 @@ def test_another_products_launch_is_left_alone(project: Project, engine: Engine,
         assert launches(engine) == ["running"]
     finally:
         product.send_signal(signal.SIGTERM)
-        assert product.wait(20) == 143
+        assert product.wait(60) == 143
     assert engine.containers == []
 
 
@@ -106,7 +106,7 @@ def test_ctrl_c_leaves_no_container(project: Project, engine: Engine, repository
     product = start(project, ["check", "tiny", "--image", image], repository)
     wait_until(lambda: launches(engine) == ["running"])
     product.send_signal(signal.SIGINT)
-    assert product.wait(20) == 130
+    assert product.wait(60) == 130
     assert engine.containers == []
 
 
