@@ -17,10 +17,14 @@ def most_at_a_time(engine: Engine, since: float) -> int:
     """How many containers ran at the same time, by what the engine has noted."""
     seconds = {"since": int(since), "until": int(time.time()) + 1}
     events = engine.client.events(**seconds, decode=True, filters={"type": "container", "event": ["start", "die"]})
-    running = most = 0
+    running: set[str] = set()
+    most = 0
     for event in sorted(events, key=lambda event: event["timeNano"]):
-        running += 1 if event["Action"] == "start" else -1
-        most = max(most, running)
+        if event["Action"] == "start":
+            running.add(event["id"])
+        else:
+            running.discard(event["id"])  # one that began before ``since`` may end after it
+        most = max(most, len(running))
     return most
 
 
