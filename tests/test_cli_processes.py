@@ -121,12 +121,16 @@ def test_a_reader_that_goes_away_is_no_defect(project: Project) -> None:
     assert "Traceback" not in err
 
 
-def test_help_starts_without_the_heavy_packages() -> None:
-    """How long it takes is measured by benchmarks/help_startup.py."""
+def test_help_starts_at_once_and_without_the_heavy_packages() -> None:
     asked = (
         "import sys, contextlib, io; from validator.cli import main\n"
         "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): main(['--help'])\n"
         "print(sorted({'torch', 'numpy', 'yaml', 'xxhash', 'megatron'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert done.stdout == "[]\n"
+    times = []
+    for _ in range(3):
+        started = time.perf_counter()
+        done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=ROOT)
+        times.append(time.perf_counter() - started)
+        assert done.stdout == "[]\n"
+    assert min(times) <= 0.3

@@ -208,21 +208,28 @@ def test_two_images_with_another_variable_train_other_bits(
     shutil.rmtree(tmp_path / "run")
 
 
+def real_training(repository: Path, image: str) -> list[str]:
+    """What every command on nemotron-cpu in an image is given: the project's environment is bound in."""
+    import sys
+
+    from tests.system.engine import ENVIRONMENT
+
+    words = [word for folder in ENVIRONMENT for word in ("--bind", str(folder))]
+    pipeline, golden = repository / "pipelines" / "nemotron-cpu.yaml", repository / "golden"
+    return [str(pipeline), "--image", image, "--python", sys.executable, *words, "--golden", str(golden)]
+
+
 @pytest.mark.timeout(400)
 def test_real_training_in_an_image_has_the_shipped_goldens_bits(
     engine: Engine, debian_image: str, repository: Path, tmp_path: Path
 ) -> None:
     """The whole check of nemotron-cpu, against the golden that was recorded on no container at all."""
-    import sys
-
-    from tests.system.engine import ENVIRONMENT
     from validator.cli import main
 
-    words = [word for folder in ENVIRONMENT for word in ("--bind", str(folder))]
     report = tmp_path / "report.json"
-    pipeline = repository / "pipelines" / "nemotron-cpu.yaml"
-    options = ["--image", debian_image, "--python", sys.executable, *words, "--golden", str(repository / "golden")]
-    code = main(["check", str(pipeline), *options, "--out", str(tmp_path / "run"), "--json", str(report)])
+    code = main(
+        ["check", *real_training(repository, debian_image), "--out", str(tmp_path / "run"), "--json", str(report)]
+    )
     told = json.loads(report.read_text())
     assert (code, told["verdict"]) == (0, "pass"), told["sentence"]
     assert told["environment"]["facts"]["image"]["system"][1].startswith("Debian")
@@ -234,17 +241,11 @@ def test_a_fault_inside_an_image_is_caught_by_what_comes_out_of_it(
     engine: Engine, debian_image: str, repository: Path, tmp_path: Path
 ) -> None:
     """Real training: the launch's account of itself and what the fault says that it touched come out as well."""
-    import sys
-
-    from tests.system.engine import ENVIRONMENT
     from validator.cli import main
 
-    words = [word for folder in ENVIRONMENT for word in ("--bind", str(folder))]
     file = tmp_path / "selftest.json"
-    options = ["--image", debian_image, "--python", sys.executable, *words, "--golden", str(repository / "golden")]
     what = ["--fault", "negative-zero", "--quick", "--no-localise", "--json", str(file)]
-    pipeline = repository / "pipelines" / "nemotron-cpu.yaml"
-    code = main(["selftest", str(pipeline), *options, *what, "--out", str(tmp_path / "run")])
+    code = main(["selftest", *real_training(repository, debian_image), *what, "--out", str(tmp_path / "run")])
     told = json.loads(file.read_text())
     assert (code, told["clean"]["holds"]) == (0, True), told["clean"]["sentence"]
     (fault,) = told["faults"]
